@@ -1,34 +1,87 @@
 """Every branch that only macOS or Metal takes is taken in a test on Linux, too.
 
-The list is made from the code. A new branch fails here until a test that takes it is named. Values of a machine in
-those tests are made up ("Apple M9"), unless they say where they are from.
+The list is made from the code: where it asks for macOS or Linux, Metal or a GPU, and where it uses what only Linux has.
+A new branch fails here until a test that takes it as a Mac does is named. Values of a machine in those tests are made
+up ("Apple M9"), unless they say where they are from.
 """
 
 import ast
+import io
+import logging
+import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import mlx.core as mx
 import pytest
 
 import orchard
+from orchard import wire
+from orchard.backends import helper_process
 from orchard.backends.kernels.cpu import is_slow
+from orchard.backends.ranks.parallel import choose_parallel
 from orchard.cli import doctor
 from orchard.cli.verify.report import describe_machine
+from orchard.core.errors import OrchardError
+from orchard.core.tasks.text_options import TextOptions
 from orchard.device.out_of_memory import has_late_errors
+from orchard.engine import calibration, start, step_work
+from orchard.engine.batching.model import on_cuda
 from orchard.engine.step_work import estimate_step_work
+from orchard.gateway.models import hub_search
+from orchard.worker import main as worker_main
+from orchard.worker.main import Worker
 from orchard.worker.probe import probe_device
 from tests.support.tiny_models import network
 
 SOURCE = Path(orchard.__file__).parent
 ROOT = Path(__file__).parents[1]
-SIGNS = {"darwin", "launchctl", "mac_ver", "metal", "sysctlbyname", "_has_launchd", "max_recommended_working_set_size"}
+SIGNS = {
+    "darwin",
+    "launchctl",
+    "linux",
+    "mac_ver",
+    "max_recommended_working_set_size",
+    "metal",
+    "sysctlbyname",
+    "_has_launchd",
+    "RLIMIT_AS",
+    "TCP_NOTSENT_LOWAT",
+}
 
 _HERE = "tests/test_mac_branches.py"
 _SERVICE = "tests/cli/service/test_manage.py"
 _INSTALL = "test_install_starts_the_users_configuration_and_uninstall_removes_it"
 BRANCHES = {
+    "backends/helper_process.py main": f"{_HERE}::test_a_helper_runs_without_a_limit_of_memory",
+    "backends/ranks/parallel.py choose_parallel": f"{_HERE}::test_ranks_do_not_run_beside_a_gpu",
+    "device/memory.py processor": "tests/device/test_memory.py::test_what_models_compute_with",
+    "device/memory.py recommended_bytes": "tests/device/test_memory.py::test_what_a_device_recommends",
+    "engine/batching/model.py on_cuda": f"{_HERE}::test_metal_is_not_cuda",
+    "engine/calibration.py _prefill_seconds": f"{_HERE}::test_a_gpu_is_timed_at_least_twice",
+    "engine/calibration.py gains_from_batched_prefill": (
+        "tests/engine/test_calibration.py::test_several_prompts_share_a_pass_where_a_gpu_gains_from_it"
+    ),
+    "engine/start.py has_kept_kernels": f"{_HERE}::test_a_gpu_is_warmed_up_with_long_prompts",
+    "engine/start.py warm_up_every_way": f"{_HERE}::test_a_gpu_is_warmed_up_with_long_prompts",
+    "engine/step_work.py measure_step_work": f"{_HERE}::test_the_work_of_a_step_is_measured_with_long_chunks",
+    "gateway/crash_reason.py count_oom_kills": (
+        "tests/gateway/test_crash_reason.py::test_a_system_that_does_not_count_them"
+    ),
+    "gateway/http/connection.py Connection.connection_made": (
+        "tests/gateway/http/test_connection.py::test_a_client_that_left_before_its_connection_was_set_up"
+    ),
+    "gateway/models/hub_search.py main": f"{_HERE}::test_a_search_runs_without_a_limit_of_memory",
+    "worker/main.py Worker._unload": f"{_HERE}::test_memory_is_trimmed_on_linux_only",
+    "worker/main.py main": f"{_HERE}::test_a_worker_starts_without_linux_files",
+    "worker/memory_taker.py main": (
+        "tests/worker/test_memory_taker.py::test_the_process_says_what_it_holds_and_ends_with_its_input"
+    ),
     "backends/kernels/cpu.py is_slow": f"{_HERE}::test_no_mac_computes_with_numpy",
     "backends/vision/cost.py EncodingCost.__init__": "tests/backends/vision/test_cost.py::test_metal_keeps_no_scores",
     "cli/doctor.py _check_mlx": f"{_HERE}::test_the_doctor_finds_a_mac_without_metal",
@@ -50,6 +103,74 @@ BRANCHES = {
     "worker/probe.py probe_device": f"{_HERE}::test_the_probe_finds_metal",
 }
 
+_KERNELS = "tests/backends/kernels"
+_START = "tests/engine/test_start.py"
+_PRODUCTS = f"{_KERNELS}/test_quantized.py::test_where_mlxs_products_are_fast_nothing_changes"
+METAL_PATHS = {
+    "backends/audio/whisper.py load_whisper": (
+        "weights in half precision",
+        "tests/backends/audio/test_whisper.py::test_weights_are_as_small_as_the_device_is_fast_with_them",
+    ),
+    "backends/audio/whisper_cpu.py adapt_whisper": (
+        "the library's layers",
+        "tests/backends/audio/test_whisper_cpu.py::test_where_mlx_is_fast_nothing_changes",
+    ),
+    "backends/kernels/cpu.py use_numpy": (
+        "the library's layers",
+        f"{_KERNELS}/test_cpu.py::test_layers_of_other_types_stay",
+    ),
+    "backends/kernels/cpu.py widen_to_float32": (
+        "the weights' own type",
+        f"{_KERNELS}/test_cpu.py::test_a_quantised_network_computes_in_float32",
+    ),
+    "backends/kernels/gated_delta.py install_kernels": (
+        "the library's kernels for Metal",
+        f"{_KERNELS}/test_gated_delta.py::test_elsewhere_nothing_is_replaced",
+    ),
+    "backends/kernels/quantized.py _FastEmbedding.__call__": ("MLX's layers, so it is not there", _PRODUCTS),
+    "backends/kernels/quantized.py _can_use_few_rows": ("MLX's layers, so it is not asked", _PRODUCTS),
+    "backends/kernels/quantized.py _is_faster": ("MLX's products", _PRODUCTS),
+    "backends/kernels/quantized.py quantized_product": ("MLX's layers, so it is not called", _PRODUCTS),
+    "engine/batching/attention.py _attend_group": (
+        "MLX's attention, and products with packed keys",
+        "tests/engine/batching/test_attention.py::test_packed_keys_are_multiplied_for_one_token_and_never_on_cuda",
+    ),
+    "engine/batching/batched_cache.py select_states": (
+        "MLX's operations",
+        "tests/engine/batching/test_batched_cache.py::test_a_state_is_the_one_behind_the_kept_tokens",
+    ),
+    "engine/batching/layer_views.py AttentionView.make_mask": (
+        "a mask for each group of rows",
+        "tests/engine/batching/test_batch.py::test_rows_come_and_go",
+    ),
+    "engine/drafting/make_drafter.py _draft_batch": (
+        "passes as wide as their rows, which are not traced",
+        f"{_START}::test_a_draft_shares_the_memory_and_the_cached_prompts",
+    ),
+    "engine/start.py _Start.runner": (
+        "passes as wide as their rows, which are not traced",
+        f"{_START}::test_a_new_model_answers_before_and_while_it_is_calibrated",
+    ),
+    "engine/start.py _rehearsals": ("fewer guesses for a row alone", f"{_START}::test_passes_that_verify_are_warm"),
+    "engine/start.py make_runner": ("guesses by the costs of steps", f"{_START}::test_the_runner_that_it_makes"),
+    "engine/start.py warm_up_verifying": ("two steps", f"{_START}::test_passes_that_verify_are_warm"),
+}
+"""What Metal does where CUDA or a CPU has a kernel or a way of its own, and the test that takes this path on a CPU."""
+
+
+def own_ways(file: Path) -> Iterator[str]:
+    """Yield the functions of a file that ask for CUDA, or for a CPU that is slow."""
+
+    def visit(node: ast.AST, inside: tuple[str, ...]) -> Iterator[str]:
+        for child in ast.iter_child_nodes(node):
+            called = child.func if isinstance(child, ast.Call) else None
+            if getattr(called, "id", getattr(called, "attr", "")) in ("on_cuda", "is_slow"):
+                yield f"{file.relative_to(SOURCE)} {'.'.join(inside)}".strip()
+            named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            yield from visit(child, (*inside, getattr(child, "name", "")) if named else inside)
+
+    yield from visit(ast.parse(file.read_text()), ())
+
 
 def branches(file: Path) -> Iterator[str]:
     """Yield where a file names macOS or Metal in its code: the innermost function of each place."""
@@ -59,7 +180,8 @@ def branches(file: Path) -> Iterator[str]:
             named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
             name = getattr(child, "name", "")
             words = [getattr(child, field, None) for field in ("id", "attr", "value")]
-            if any(isinstance(word, str) and word in SIGNS for word in words):
+            is_gpu = isinstance(child, ast.Attribute) and child.attr == "gpu"
+            if is_gpu or any(isinstance(word, str) and (word in SIGNS or word.startswith("/proc/")) for word in words):
                 yield f"{file.relative_to(SOURCE)} {'.'.join(inside)}".strip()
             yield from visit(child, (*inside, name) if named else inside)
 
@@ -71,7 +193,11 @@ def test_each_branch_has_a_test() -> None:
     assert found == BRANCHES.keys()
 
 
-@pytest.mark.parametrize("test", sorted(set(BRANCHES.values())))
+def test_each_kernel_has_a_path_for_metal() -> None:
+    assert {place for file in SOURCE.rglob("*.py") for place in own_ways(file)} == METAL_PATHS.keys()
+
+
+@pytest.mark.parametrize("test", sorted({*BRANCHES.values(), *(test for _, test in METAL_PATHS.values())}))
 def test_the_tests_are_there(test: str) -> None:
     file, _, name = test.partition("::")
     assert f"def {name}(" in (ROOT / file).read_text()
@@ -82,6 +208,7 @@ def metal(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Mac, as far as code asks for it."""
     monkeypatch.setattr(mx, "default_device", lambda: mx.gpu)
     monkeypatch.setattr(mx.metal, "is_available", lambda: True)
+    monkeypatch.setattr(mx.cuda, "is_available", lambda: False)
     monkeypatch.setattr(sys, "platform", "darwin")
 
 
@@ -125,3 +252,125 @@ def test_the_doctor_finds_a_mac_without_metal(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sys, "platform", "darwin")
     probed = {"memory_bytes": 2**34, "backend": "cpu", "device": "Apple M9", "ffmpeg": "ffmpeg"}
     assert ("warning", "Metal") in [finding[:2] for finding in doctor._check_mlx(probed)]
+
+
+@pytest.mark.usefixtures("metal")
+def test_metal_is_not_cuda() -> None:
+    assert not on_cuda()
+
+
+@pytest.mark.usefixtures("metal")
+def test_ranks_do_not_run_beside_a_gpu(tmp_path: Path) -> None:
+    with pytest.raises(OrchardError, match="this machine's models use its GPU"):
+        choose_parallel(tmp_path, TextOptions(ranks=2))
+
+
+def test_a_gpu_is_timed_at_least_twice(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes: list[mx.array] = []
+    model: Any = SimpleNamespace(new_cache=list, forward=lambda tokens, cache: passes.append(tokens))
+    monkeypatch.setattr(calibration, "_SECONDS_A_STEP", 0)
+    for times in (1, 2):
+        calibration._prefill_seconds(model, 4)
+        assert len(passes) == times
+        passes.clear()
+        request.getfixturevalue("metal")
+
+
+def test_a_gpu_is_warmed_up_with_long_prompts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths: list[int] = []
+
+    def run(runner: Any, jobs: list[Any], steps: Any = None) -> Iterator[None]:
+        lengths.extend(len(job.prompt) for job in jobs)
+        yield
+
+    monkeypatch.setattr(start, "_run_jobs", run)
+    runner: Any = None
+    for _ in start.warm_up_every_way(runner):
+        pass
+    assert max(lengths) < 100
+    request.getfixturevalue("metal")
+    assert not start.has_kept_kernels()
+    for _ in start.warm_up_every_way(runner):
+        pass
+    assert max(lengths) > 2048  # longer than a chunk
+
+
+def test_the_work_of_a_step_is_measured_with_long_chunks(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+
+    def measure(model: Any, store: Any, count: int) -> int:
+        counts.append(count)
+        return count
+
+    monkeypatch.setattr(step_work, "_chunk_bytes", measure)
+    model = network("qwen3")
+    for _ in step_work.measure_step_work(model, TextOptions()):
+        pass
+    longest = max(counts)
+    request.getfixturevalue("metal")
+    for _ in step_work.measure_step_work(model, TextOptions()):
+        pass
+    assert max(counts) > longest
+
+
+def refuse(*_: Any) -> None:
+    """Refuse a limit of memory, as macOS does."""
+    raise ValueError("current limit exceeds maximum limit")
+
+
+def test_a_helper_runs_without_a_limit_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered: list[tuple[str, float]] = []
+    monkeypatch.setattr("resource.setrlimit", refuse)
+    monkeypatch.setattr(helper_process, "_answer_questions", lambda socket, *work: answered.append(work))
+    monkeypatch.setattr(helper_process, "Connection", lambda number: None)
+    for module, name in ((os, "nice"), (os, "dup"), (signal, "signal"), (threading, "stack_size")):
+        monkeypatch.setattr(module, name, lambda *_: None)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(fileno=lambda: 0))
+    monkeypatch.setattr(sys, "argv", ["helper", "work", "--cpu-seconds", "1", "--memory-bytes", "1"])
+    helper_process.main()
+    assert answered == [("work", 1.0)]
+
+
+def test_a_search_runs_without_a_limit_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = io.BytesIO()
+    monkeypatch.setattr("resource.setrlimit", refuse)
+    monkeypatch.setattr(hub_search, "search_hub", lambda words: [])
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"qwen")))
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=printed))
+    hub_search.main()
+    assert printed.getvalue() == b"{}"
+
+
+@pytest.mark.parametrize(("system", "trims"), [("linux", 1), ("darwin", 0)])
+async def test_memory_is_trimmed_on_linux_only(system: str, trims: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    trimmed: list[int] = []
+    sent: list[Any] = []
+
+    async def close(seconds: float) -> None: ...
+
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr("ctypes.CDLL", lambda _: SimpleNamespace(malloc_trim=trimmed.append))
+    worker: Any = SimpleNamespace(_current_service=SimpleNamespace(close=close), _send=sent.append)
+    await Worker._unload(worker)
+    assert len(trimmed) == trims
+    assert [type(message) for message in sent] == [wire.Unloaded]
+
+
+def test_a_worker_starts_without_linux_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(path: Path, text: str) -> int:
+        raise FileNotFoundError(path)
+
+    served: list[Any] = []
+    monkeypatch.setattr(Path, "write_text", missing)
+    monkeypatch.setattr(worker_main, "serve_socket", lambda *given: given[1:])
+    monkeypatch.setattr("asyncio.run", served.append)
+    monkeypatch.setattr("socket.socket", lambda fileno: None)
+    for module, name in ((os, "umask"), (signal, "signal"), (sys, "setswitchinterval"), (logging, "basicConfig")):
+        monkeypatch.setattr(module, name, lambda *_, **__: None)
+    monkeypatch.setattr("resource.setrlimit", lambda *_: None)
+    options = ["--fd", "3", "--service", "a:B", "--options", "c:D", "--tasks", "e:F"]
+    monkeypatch.setattr(sys, "argv", ["worker", *options])
+    worker_main.main()
+    assert served == [("a:B", "c:D", ["e:F"])]

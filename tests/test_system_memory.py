@@ -101,7 +101,7 @@ def test_when_there_is_no_room_for_another_program(total: int, available: int, c
 @pytest.mark.parametrize(("level", "critical"), [(1, False), (2, False), (4, True)])
 def test_macos_says_itself_whether_memory_is_short(level: int, critical: bool) -> None:
     assert limit_to_cgroups(16 * GIB, 1, [], level) == SystemMemory(
-        16 * GIB, 1, elastic=not critical, critical=critical
+        16 * GIB, 1, elastic=not critical, critical=critical, warning=level > 1
     )
 
 
@@ -115,7 +115,7 @@ def test_the_pressure_level_of_macos(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(ctypes, "CDLL", lambda _: Library())
     monkeypatch.setattr(psutil, "virtual_memory", lambda: Machine(16 * GIB, 3 * GIB))
-    assert read_system_memory(tmp_path) == SystemMemory(16 * GIB, 3 * GIB, critical=True)
+    assert read_system_memory(tmp_path) == SystemMemory(16 * GIB, 3 * GIB, critical=True, warning=True)
 
 
 def test_this_machine() -> None:

@@ -13,7 +13,7 @@ _CRITICAL_BYTES = 512 * 2**20  # a worker process takes about as much before it 
 # For each cgroup version: the files with limits, the file with the usage, and the line of memory.stat for file pages.
 _FILES_1 = ("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file"
 _FILES_2 = ("memory.max", "memory.high"), "memory.current", "inactive_file"
-_CRITICAL_LEVEL = 4  # of macOS; 1 is normal, 2 a warning
+_WARNING_LEVEL, _CRITICAL_LEVEL = 2, 4  # of macOS; 1 is normal
 
 
 class Cgroup(NamedTuple):
@@ -28,8 +28,8 @@ class SystemMemory(NamedTuple):
     """How much memory this process could have, and how much of it is free.
 
     `cgroup`: the one whose limit is `total_bytes`; empty: that is the machine's memory. `elastic`: if a program needs
-    more than is free, the system (macOS) makes room: it compresses or swaps what other programs don't use. `critical`:
-    the system has no room for another program.
+    more than is free, the system (macOS) makes room: it compresses or swaps what other programs don't use. `warning`:
+    the system (macOS) says that memory is short. `critical`: the system has no room for another program.
     """
 
     total_bytes: int
@@ -37,6 +37,7 @@ class SystemMemory(NamedTuple):
     cgroup: str = ""
     elastic: bool = False
     critical: bool = False
+    warning: bool = False
 
 
 def read_system_memory(root: Path = Path("/")) -> SystemMemory:
@@ -54,8 +55,8 @@ def limit_to_cgroups(total: int, available: int, groups: Iterable[Cgroup], press
             cgroup, total = group.path, group.limit_bytes
         available = min(available, max(0, group.limit_bytes - group.used_bytes))
     if pressure_level is not None:
-        critical = pressure_level >= _CRITICAL_LEVEL
-        return SystemMemory(total, available, cgroup, elastic=not critical, critical=critical)
+        critical, warning = pressure_level >= _CRITICAL_LEVEL, pressure_level >= _WARNING_LEVEL
+        return SystemMemory(total, available, cgroup, elastic=not critical, critical=critical, warning=warning)
     return SystemMemory(total, available, cgroup, critical=available < min(total // 40, _CRITICAL_BYTES))
 
 

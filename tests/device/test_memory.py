@@ -38,6 +38,15 @@ def test_what_a_machine_without_a_recommendation_has(
         ({"memory_size": 400}, 300),
         ({"max_recommended_working_set_size": 0, "memory_size": 400}, 300),
         ({"device_name": "?"}, 1500),
+        # Of an M2 Ultra with 192 GB: https://github.com/ml-explore/mlx/pull/1060
+        (
+            {
+                "max_recommended_working_set_size": 188743680000,
+                "max_buffer_length": 115964116992,
+                "architecture": "applegpu_g14d",
+            },
+            188743680000,
+        ),
     ],
 )
 def test_what_a_device_recommends(monkeypatch: pytest.MonkeyPatch, info: dict[str, object], expected: int) -> None:

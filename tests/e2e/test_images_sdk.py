@@ -26,6 +26,7 @@ from tests.support.bombs import bombs
 from tests.support.forms import PICTURES, SentForm, forms
 from tests.support.fuzzing import AMOUNT, Call, check_error, fuzz, sent_to
 from tests.support.gateway_client import body
+from tests.support.proofs import prove_served
 from tests.support.serving import FAKE, Server, serve
 
 KEY = "secret"
@@ -331,3 +332,10 @@ def test_without_the_environment_the_error_says_what_to_do(tmp_path: Path) -> No
     assert (refused.status_code, refused.json()["error"]["code"]) == (500, "model_failed")
     assert "run 'orchard setup images'" in refused.json()["error"]["message"]
     assert os.listdir(tmp_path) in ([], ["cache"])
+
+
+def test_the_proof_of_seeds(server: Server) -> None:
+    proof = prove_served(server, ModelEntry("painter", "", None, kind="image"), "seeds")
+    assert (proof.status, proof.seen) == ("ok", "2 images at once are those of their seeds alone")
+    refused = prove_served(server, ModelEntry("filler", "", None, kind="image"), "seeds")
+    assert (refused.status, "does not draw" in refused.seen) == ("left out", True)

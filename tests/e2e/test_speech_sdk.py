@@ -17,8 +17,10 @@ from openai import AzureOpenAI, OpenAI
 from orchard.backends.ffmpeg import Ffmpeg
 from orchard.core.tasks.speak import RATE
 from orchard.core.voices import OPENAI_VOICES
+from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.models.registry import resolve_model
 from tests.support.fuzzing import AMOUNT, fuzz, sent_to
+from tests.support.proofs import prove_served
 from tests.support.serving import Server, serve
 from tests.support.sounds import use_ffmpeg
 from tests.support.speech_models import make_qwen3_tts
@@ -194,3 +196,9 @@ def test_a_worker_that_dies_cuts_the_file_off(server: Server, client: OpenAI) ->
         # No client takes it for the whole file.
         with pytest.raises(Exception, match="incomplete chunked read"):
             list(pieces)
+
+
+def test_the_proof_of_speech_says_that_this_model_draws(server: Server) -> None:
+    entry = ModelEntry("tiny-tts", "", None, kind="speech", voices=("ryan",))
+    proof = prove_served(server, entry, "speech")
+    assert (proof.status, "no seed" in proof.seen) == ("left out", True)

@@ -14,6 +14,7 @@ class Stub(http.server.ThreadingHTTPServer):
 
     answer = b""
     status = 200
+    request_queue_size = 64  # connections at once
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _StubHandler)

@@ -596,16 +596,33 @@ def verify(
         list[_VerifyPart] | None, typer.Option(help="Only this part of the checks. May be repeated. By default, all.")
     ] = None,
     long: Annotated[
-        bool, typer.Option("--long", help="Run all checks, without a limit of time, and kill a model's process.")
+        bool,
+        typer.Option(
+            "--long",
+            help="Run all checks, without a limit of time: also take the machine's memory, up to the warning level of "
+            "the system, and kill the model's process.",
+        ),
     ] = False,
     against: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="Measure another server beside Orchard, in turn: its first model, at this address. Memory must hold "
+            help="Measure the server at this address, too, in turn with Orchard, or after it if memory may not hold "
             "both models.",
         ),
     ] = None,
+    against_model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The other server's model. By default, its only one, or the one with the same name."
+        ),
+    ] = None,
+    remember: Annotated[
+        bool,
+        typer.Option(
+            "--remember", help="If something is wrong, write what to set into the models' entries of the configuration."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None,
 ) -> None:
@@ -622,7 +639,18 @@ def verify(
     settings = gather_config(config, (), {}, os.environ).settings
     parts = [one.value for one in part or _VerifyPart]
     entries = models_to_verify(models or (), settings)
-    if not verify_models(entries, parts, long=long, against=against, as_json=as_json, file=report):
+    if remember and not config:
+        raise OrchardError("invalid_request", "--remember needs a configuration file: --config FILE")
+    if not verify_models(
+        entries,
+        parts,
+        long=long,
+        against=against,
+        against_model=against_model,
+        remember=config if remember else None,
+        as_json=as_json,
+        file=report,
+    ):
         raise typer.Exit(1)
 
 

@@ -63,6 +63,20 @@ def model_file(model: ModelSettings) -> str:
     return config_file.write_model(model)
 
 
+def config_has_model(config: Path, model: ModelSettings) -> bool:
+    """Return whether a file, which has no mistakes, has an entry for the model."""
+    from orchard.cli.settings import config_edit
+
+    return config_edit.has_model(config, model)
+
+
+def put_model_settings(config: Path, model: ModelSettings, values: Mapping[str, str | int]) -> None:
+    """Give the model's entry in a file these settings. Raise OrchardError if that is not possible."""
+    from orchard.cli.settings import config_edit
+
+    config_edit.put_settings(config, model, values)
+
+
 def configured_path(name: str, variables: Mapping[str, str]) -> str:
     """Return the path or id of the model that a configuration file calls `name`, in any case; else `name` itself.
 

@@ -164,6 +164,10 @@ class ChatClient:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
+    def check_reachable(self) -> None:
+        """Raise ServerError if no server answers, whatever it says."""
+        self._read("/v1/models", lambda _: None)
+
     def list_models(self) -> list[str]:
         """Return the ids of the models that the server has."""
         return [card.id for card in self.describe_models()]

@@ -13,6 +13,7 @@ from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES
 
 from orchard.backends.audio import whisper
 from orchard.backends.audio.whisper import Whisper
+from orchard.backends.kernels import cpu
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.transcribe import Recording, Segment, SpeechDetection, Transcribe, Word
 from tests.support.sounds import noise, wav
@@ -394,3 +395,11 @@ def test_what_is_wrong_with_a_folder_is_told(tmp_path: Path, change: Callable[[P
 def _change(folder: Path, **values: int) -> None:
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | values))
+
+
+@pytest.mark.parametrize(("slow", "dtype"), [(True, mx.float32), (False, mx.float16)])
+def test_weights_are_as_small_as_the_device_is_fast_with_them(
+    slow: bool, dtype: mx.Dtype, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu, "is_slow", lambda: slow)
+    assert _load(make_whisper(folder / str(dtype)))._model.decoder.token_embedding.weight.dtype == dtype

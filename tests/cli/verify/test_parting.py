@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from orchard.cli.verify.parting import gap
+from orchard.cli.verify.subject import _tokens
 
 
 def token(*choices: tuple[bytes, float]) -> dict[str, Any]:
@@ -36,3 +37,11 @@ ALONE = [
 )
 def test_the_gap_is_that_of_the_token_that_was_taken(text: str, expected: float | None) -> None:
     assert gap(ALONE, text) == expected
+
+
+def test_bytes_that_are_no_text_are_read_from_a_completion() -> None:
+    half = r"bytes:\xe2\x99"
+    told = {"tokens": [half], "token_logprobs": [-0.1], "top_logprobs": [{half: -0.1, "x": -2.0}]}
+    (found,) = _tokens(told)
+    assert bytes(found["bytes"]) == HEART[:2]
+    assert [bytes(other["bytes"]) for other in found["top_logprobs"]] == [HEART[:2], b"x"]

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from orchard.cli.verify.proof import Remedy
 from orchard.cli.verify.right import compare, completions
 from orchard.cli.verify.subject import Answer, Bare, Subject
 from orchard.gateway.models.registry import resolve_model
@@ -29,13 +31,13 @@ def answer(*texts: str, beside: tuple[str, float] = ("x", -9.0), logprob: float 
 
 
 def test_equal_answers(subject: Subject) -> None:
-    proof = compare(subject, {"a": answer("one", "two")}, {"a": answer("one", "two")}, advice="--off")
+    proof = compare(subject, {"a": answer("one", "two")}, {"a": answer("one", "two")}, Remedy("--off"))
     assert (proof.status, proof.seen, proof.advice) == ("ok", "1 of 1 answers are equal", "")
 
 
 def test_answers_that_part_where_tokens_are_as_likely(subject: Subject) -> None:
     alone = {"a": answer("one", "two", beside=("too", -0.13))}
-    proof = compare(subject, alone, {"a": Answer("onetoo")}, advice="--off")
+    proof = compare(subject, alone, {"a": Answer("onetoo")}, Remedy("--off"))
     assert proof.status == "rounding"
     assert proof.figures["largest_gap"] == pytest.approx(0.03)
 
@@ -44,21 +46,21 @@ def test_answers_that_part_where_tokens_are_as_likely(subject: Subject) -> None:
 def test_answers_that_part_where_rounding_does_not_explain_it(
     subject: Subject, beside: tuple[str, float], text: str
 ) -> None:
-    proof = compare(subject, {"a": answer("one", "two", beside=beside)}, {"a": Answer(text)}, advice="--off")
+    proof = compare(subject, {"a": answer("one", "two", beside=beside)}, {"a": Answer(text)}, Remedy("--off"))
     assert (proof.status, proof.advice) == ("problem", "--off")
     assert "where 'a' parts" in proof.seen
 
 
 def test_equal_answers_whose_log_probabilities_differ(subject: Subject) -> None:
     others = {"a": answer("one", "two", beside=("x", -9.2))}
-    proof = compare(subject, {"a": answer("one", "two")}, others, advice="--off")
+    proof = compare(subject, {"a": answer("one", "two")}, others, Remedy("--off"))
     assert proof.status == "problem"
     assert "in 'a' a token's log-probability changes by 0.2" in proof.seen
 
 
 def test_an_answer_with_another_requests_seed(subject: Subject) -> None:
     alone = {"seed 1": answer("one"), "seed 2": answer("two"), "seed 3": answer("three")}
-    proof = compare(subject, alone, alone | {"seed 2": answer("three")}, advice="--off")
+    proof = compare(subject, alone, alone | {"seed 2": answer("three")}, Remedy("--off"))
     assert proof.status == "problem"
     assert "'seed 2' got the answer of 'seed 3'" in proof.seen
 
@@ -67,7 +69,7 @@ def test_an_answer_with_another_requests_seed(subject: Subject) -> None:
 def test_one_draw_may_change_by_rounding_but_not_most(subject: Subject, names: tuple[str, ...], status: str) -> None:
     alone = {f"seed {number}": answer(str(number)) for number in range(3)}
     others = alone | {name: Answer(f"{name}!") for name in names}
-    assert compare(subject, alone, others, advice="--off").status == status
+    assert compare(subject, alone, others, Remedy("--off")).status == status
 
 
 def test_the_requests_without_the_librarys_loop(subject: Subject) -> None:
@@ -76,3 +78,11 @@ def test_the_requests_without_the_librarys_loop(subject: Subject) -> None:
     assert len(bodies) == 7
     assert len({str(body) for body in bodies.values()}) == 7
     assert all(isinstance(body["prompt"], str) for body in bodies.values())
+
+
+def test_prompts_fit_into_the_window(subject: Subject) -> None:
+    subject.bare = None
+    subject.entry = msgspec.structs.replace(subject.entry, context_window=400)
+    bodies = completions(subject)
+    assert 3 < len(bodies) < 7
+    assert all(len(body["prompt"]) + body["max_tokens"] <= 400 for body in bodies.values())

@@ -5,6 +5,7 @@ import getpass
 import json
 import os
 import platform
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from orchard.cli.app import app
 from orchard.cli.config import gather_config
+from orchard.cli.endpoint import ChatClient
 from orchard.cli.verify import other_kinds, right, run
 from orchard.cli.verify.checks import CHECKS
 from orchard.cli.verify.proof import Check, Proof
@@ -25,7 +27,7 @@ from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.gateway.models.registry import resolve_model
 from orchard.kinds import KINDS
 
-PROBED = {"device": "Apple M9", "backend": "metal", "memory_bytes": 32 * 10**9}
+PROBED = {"device": "Apple M9", "backend": "metal", "memory_bytes": 32 * 10**9, "available_bytes": 16 * 10**9}
 DEMO = run.Candidate(resolve_model("demo"), ModelSettings(model_path="demo"))
 
 
@@ -33,11 +35,15 @@ def check_of(name: str, **fields: Any) -> Check:
     async def see(subject: Subject) -> Proof:
         return Proof(status="ok", seen=f"{name} was seen")
 
+    async def fail(subject: Subject) -> Proof:
+        raise KeyError(name)
+
     async def wait(subject: Subject) -> Proof:
         await asyncio.Event().wait()
         raise AssertionError
 
-    return Check(name, "right", ("text",), "first", fields.get("long", False), wait if name == "endless" else see)
+    ways = {"endless": wait, "broken": fail}
+    return Check(name, "right", ("text",), "first", fields.get("long", False), ways.get(name, see))
 
 
 def proofs_of(checks: list[Check], seconds: float, monkeypatch: pytest.MonkeyPatch) -> dict[str, Proof]:
@@ -51,11 +57,12 @@ def proofs_of(checks: list[Check], seconds: float, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_takes_too_long_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    checks = [check_of("first"), check_of("long", long=True), check_of("endless"), check_of("last")]
+    checks = [check_of(name, long=name == "long") for name in ("first", "long", "broken", "endless", "last")]
     proofs = proofs_of(checks, 0.2, monkeypatch)
     assert {name: proof.status for name, proof in proofs.items()} == {
         "first": "ok",
         "long": "left out",
+        "broken": "problem",
         "endless": "left out",
         "last": "left out",
     }
@@ -69,12 +76,12 @@ def test_each_check_has_a_name_of_its_own_and_known_kinds() -> None:
     assert {kind for check in CHECKS for kind in check.kinds} <= KINDS.keys()
 
 
-def test_a_kind_without_checks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kind_without_checks_is_said() -> None:
     found: list[Proof] = []
-    image = DEMO._replace(entry=replace(DEMO.entry, kind="image"))
-    run.verify_model(image, ["right"], found.append, lambda what: None, long=False, against=None)
+    other = DEMO._replace(entry=replace(DEMO.entry, kind="fake"))
+    run.verify_model(other, ["right"], found.append, lambda what: None, long=False)
     assert [(proof.status, proof.seen) for proof in found] == [
-        ("left out", "there are no checks for models of the kind image")
+        ("left out", "there are no checks for models of the kind fake")
     ]
 
 
@@ -92,10 +99,17 @@ def test_a_model_that_can_not_be_loaded_is_a_problem(tmp_path: Path) -> None:
         found.append,
         lambda what: None,
         long=False,
-        against=None,
     )
     assert [proof.status for proof in found] == ["problem"]
     assert found[0].advice
+
+
+def test_a_server_that_ends_while_it_loads_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "start_server", lambda *_: nullcontext(ChatClient("http://127.0.0.1:9")))
+    monkeypatch.setattr(Subject, "run_bare", lambda *_: None)
+    found: list[Proof] = []
+    run.verify_model(DEMO, ["right"], found.append, lambda what: None, long=False)
+    assert [(proof.status, "it ended (ConnectError)" in proof.seen) for proof in found] == [("problem", True)]
 
 
 def test_the_models_are_the_named_one_or_the_configured_or_the_bundled() -> None:
@@ -124,14 +138,23 @@ def test_a_model_is_verified_with_its_settings(tmp_path: Path) -> None:
     assert (plain.entry.id, plain.settings.text.kv_bits, plain.settings.text.decode_concurrency) == ("demo", 8, 64)
 
 
-def test_what_can_not_work_is_said_before_the_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "probe_mlx", lambda: pytest.fail("it began"))
-    for options, told in {
-        ("--report", str(tmp_path / "none" / "report.md")): "can't be written",
-        ("--against", "http://127.0.0.1:9"): "no server answers",
-    }.items():
-        done = CliRunner().invoke(app, ["verify", "demo", *options])
-        assert told in str(done.exception)
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["demo", "--report", "/none/report.md"], "can't be written"),
+        (["demo", "--against", "http://127.0.0.1:9"], "no server answers"),
+        (["demo", "--against", "http://127.0.0.1:9", "--against-model", "x"], "no server answers"),
+        (["demo", "--against-model", "x"], "--against and --against-model compare the speed"),
+        (["demo", "--remember"], "--remember needs a configuration file"),
+        (["demo-whisper", "--against", "http://127.0.0.1:9"], "--against and --against-model compare the speed"),
+    ],
+)
+def test_what_can_not_work_is_said_before_the_checks(
+    arguments: list[str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "probe_mlx", lambda: PROBED)
+    monkeypatch.setattr(run, "verify_model", lambda *_, **__: pytest.fail("it began"))
+    assert told in str(CliRunner().invoke(app, ["verify", *arguments]).exception)
 
 
 def test_the_own_loop_of_the_library_has_a_limit_of_time() -> None:
@@ -177,3 +200,27 @@ def test_the_command_tells_by_its_exit_code(
     assert printed["machine"]["device"] == "Apple M9"
     assert printed["proofs"][0]["status"] == status
     assert f"| safe | memory | {status} | seen |" in file.read_text()
+
+
+def test_what_to_set_is_remembered_for_the_model_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def verify(candidate: Any, parts: Any, report: Any, begin: Any, **options: Any) -> None:
+        wrong = (
+            right._NO_GUESSES.problem("they differ") if candidate.entry.id == "mine" else Proof(status="ok", seen="")
+        )
+        report(replace(wrong, model=candidate.entry.id))
+
+    monkeypatch.setattr(run, "verify_model", verify)
+    monkeypatch.setattr(run, "probe_mlx", lambda: PROBED)
+    file = tmp_path / "orchard.yaml"
+    text = "models:\n- model_path: demo  # as before\n- model_path: demo\n  served_model_name: mine\n"
+    file.write_text(text)
+    arguments = ["verify", "--config", str(file)]
+    CliRunner().invoke(app, arguments)
+    assert file.read_text() == text
+    done = CliRunner().invoke(app, [*arguments, "--remember"])
+    assert "mine now has in " in done.output
+    assert "# as before" in file.read_text()
+    plain, mine = gather_config(file, (), {}, {}).settings.models
+    assert (plain.text.speculation, mine.text.speculation) == ("auto", "off")
+    stranger = CliRunner().invoke(app, [*arguments, "--remember", "demo-vision"])
+    assert "it has no entry for 'demo-vision'" in str(stranger.exception)

@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import errno
 import json
 import re
 import socket
 import struct
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -191,6 +193,20 @@ async def test_a_head_without_room_is_refused_after_the_answer_before_it() -> No
         writer.close()
     assert answered.startswith(b"HTTP/1.1 200 ")
     assert b"HTTP/1.1 429 " in answered
+
+
+async def test_a_client_that_left_before_its_connection_was_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """macOS takes no options then (EINVAL): https://github.com/envoyproxy/envoy/issues/1446."""
+    monkeypatch.setattr(socket, "TCP_NOTSENT_LOWAT", 0x201, raising=False)  # macOS's number
+    config = uvicorn.Config(lambda: None, log_config=None, lifespan="off")
+    config.load()
+    connection = Connection(config, ServerState(), {}, settings=Settings(), head_budget=Budget(300, "request heads"))
+    refuse = Mock(side_effect=OSError(errno.EINVAL, "Invalid argument"))
+    transport = Mock(get_extra_info=lambda name: Mock(setsockopt=refuse) if name == "socket" else None)
+    connection.connection_made(transport)
+    assert refuse.called
+    assert connection in connection.connections
+    connection.connection_lost(None)
 
 
 def _said(sock: socket.socket) -> bytes:

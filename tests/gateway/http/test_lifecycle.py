@@ -229,6 +229,25 @@ async def test_a_worker_does_not_outlive_its_gateway() -> None:
         await asyncio.to_thread(worker.wait, 10)
 
 
+async def test_a_machine_sleeps_and_wakes() -> None:
+    """All processes stop longer than a worker may be silent, and a client's connection dies meanwhile."""
+    with serve(watchdog_timeout=2) as server:
+        pid = server.until(state="ready")["pid"]
+        async with streamed(server, pieces=4, interval=0.2) as stream, contextlib.AsyncExitStack() as lost:
+            await lost.enter_async_context(streamed(server, pieces=1000, interval=0.2))
+            await stream.read(until=1)
+            processes = [psutil.Process(number) for number in (pid, server.process.pid)]
+            for process in processes:
+                process.suspend()
+            await lost.aclose()
+            await asyncio.sleep(2.3)  # as long as the machine sleeps
+            for process in processes:
+                process.resume()
+            await stream.read()
+            assert (stream.text, stream.error) == ("xxxx", None)
+        assert server.until(running=0)["pid"] == pid
+
+
 async def test_256_connections_at_once() -> None:
     with serve() as server:
         server.until(state="ready")

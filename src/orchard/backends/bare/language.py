@@ -88,16 +88,16 @@ class _Loop(ABC):
 
     def answer(self, prompt: Sequence[int], count: int) -> str:
         """Return the greedy answer."""
-        return self.decode(self.tokens(prompt, count))
+        return self.decode(self.tokens(prompt, count), with_special=True)
 
-    def decode(self, tokens: Iterable[int]) -> str:
-        """Return the text of tokens until the answer's end."""
+    def decode(self, tokens: Iterable[int], *, with_special: bool) -> str:
+        """Return the text of tokens until the answer's end; `with_special`: as completions have it, not chats."""
         made: list[int] = []
         for token in tokens:
             if token in self.end_ids:
                 break
             made.append(token)
-        return str(self.tokenizer.decode(made, skip_special_tokens=True))
+        return str(self.tokenizer.decode(made, skip_special_tokens=not with_special))
 
 
 class _TextLoop(_Loop):
@@ -153,7 +153,7 @@ class _VisionLoop(_Loop):
         inputs = prepare_inputs(self._processor, images=[picture], prompts=prompt, add_special_tokens=False)
         given = [inputs.pop(name, None) for name in ("input_ids", "pixel_values", "attention_mask")]
         steps = generate_step(given[0], self.network, *given[1:], max_tokens=count, temperature=0.0, **inputs)
-        return self.decode(int(token) for token, _ in steps)
+        return self.decode((int(token) for token, _ in steps), with_special=False)
 
     def new_cache(self) -> list[Any]:
         from mlx_vlm.models.cache import make_prompt_cache

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from orchard.cli.verify.subject import Subject
 
 Part = Literal["right", "fast", "safe"]
-Stage = Literal["first", "restarted"]
+Stage = Literal["first", "restarted", "stopped"]
 Status = Literal["ok", "rounding", "problem", "left out"]
 
 LANGUAGE = ("text", "vision")
@@ -22,13 +22,15 @@ LANGUAGE = ("text", "vision")
 class Proof(Struct, kw_only=True):
     """What a check found. "rounding": answers differ only by rounding; "left out": not looked at, and why.
 
-    `seen` is one sentence, without a final stop. `advice`: what to set so that the model is right at once. `figures`
-    are rates in tokens per second, times in seconds or milliseconds, or bytes, as their names say.
+    `seen` is one sentence, without a final stop. `advice`: what to set so that the model is right at once; `settings`:
+    those of it that the configuration file can keep for the model. `figures` are rates in tokens per second, times in
+    seconds or milliseconds, or bytes, as their names say.
     """
 
     status: Status
     seen: str
     advice: str = ""
+    settings: dict[str, str | int] = field(default_factory=dict)
     figures: dict[str, float | None] = field(default_factory=dict)
     model: str = ""
     part: Part = "right"
@@ -36,8 +38,19 @@ class Proof(Struct, kw_only=True):
     seconds: float = 0.0
 
 
+class Remedy(Struct, frozen=True):
+    """What to set if a check finds something wrong: see `Proof`."""
+
+    advice: str
+    settings: dict[str, str | int] = field(default_factory=dict)
+
+    def problem(self, seen: str, figures: dict[str, float | None] | None = None) -> Proof:
+        """Return what was found wrong."""
+        return Proof(status="problem", seen=seen, advice=self.advice, settings=self.settings, figures=figures or {})
+
+
 class Check(Struct, frozen=True):
-    """A check: for which kinds of models, and at which start of the server. `long`: only with --long."""
+    """A check: for which kinds of models, at which start of the server or after its end. `long`: only with --long."""
 
     name: str
     part: Part

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchard.cli.verify.parting import drift, gap
-from orchard.cli.verify.proof import Proof, check
+from orchard.cli.verify.proof import Proof, Remedy, check
 from orchard.cli.verify.subject import Answer, Subject
 from orchard.cli.verify.texts import CHATS, HOT, SCHEMA, SEEDS, TOOL, TOOL_CHAT
 
@@ -19,18 +19,23 @@ _LEAST_DRIFT = 0.05  # of a log-probability: less is rounding in kernels that th
 _FIRST, _COMPANY, _GUESSING = range(3)  # callers: each has a part of the prompt cache of its own
 CALLERS = 3
 
-_ALONE_SET = "--decode-concurrency 1 (answers then never share a pass), and report it"
+_ALONE = Remedy("--decode-concurrency 1 (answers then never share a pass), and report it", {"decode_concurrency": 1})
+_NO_CACHE = Remedy("--prompt-cache-bytes 0, and report it", {"prompt_cache_bytes": 0})
+_NO_GUESSES = Remedy("--speculation off, and report it", {"speculation": "off"})
 
 
 def completions(subject: Subject) -> dict[str, dict[str, Any]]:
     """Return the requests by their names: greedy ones of several lengths, and one prompt with several seeds."""
-    prompts: Sequence[Any] = [chat[0]["content"] for chat in CHATS]
+    prompts: Sequence[Any] = [text for chat in CHATS if subject.fits(text := chat[0]["content"])]
     hot: dict[str, Any] = {"temperature": HOT, "top_p": 1, "max_tokens": 2 * ANSWER_TOKENS}
     if subject.bare:  # by the chat template, as tokens
         prompts = subject.bare.prompts
         # Drawing among words makes seeds differ where a model is sure.
         hot["logit_bias"] = {str(token): _BIAS for token in sorted(set(prompts[-1]))[-_WORDS:]}
-    hot |= {"prompt": prompts[1], "ignore_eos": True}  # so that they don't end before the others have come
+    hot |= {
+        "prompt": prompts[min(1, len(prompts) - 1)],
+        "ignore_eos": True,
+    }  # so that they don't end before the others have come
     greedy = {
         f"greedy {len(prompt)}": {"prompt": prompt, "temperature": 0, "max_tokens": ANSWER_TOKENS} for prompt in prompts
     }
@@ -40,8 +45,8 @@ def completions(subject: Subject) -> dict[str, dict[str, Any]]:
 async def answers_alone(subject: Subject) -> dict[str, Answer]:
     """Return the answers of a caller who is alone, whose prompts were in no cache the first time."""
     if not subject.alone:
-        for name, body in completions(subject).items():
-            subject.alone[name] = await subject.complete(body | {"logprobs": _LOGPROBS}, _FIRST)
+        bodies = completions(subject).items()
+        subject.alone = {name: await subject.complete(body | {"logprobs": _LOGPROBS}, _FIRST) for name, body in bodies}
     return subject.alone
 
 
@@ -55,7 +60,7 @@ async def check_library(subject: Subject) -> Proof:
     alone = await answers_alone(subject)
     greedy = {name: answer for name, answer in alone.items() if name.startswith("greedy")}
     bare = {name: Answer(text) for name, text in zip(greedy, subject.bare.texts, strict=True)}
-    return compare(subject, greedy, bare, advice="nothing to set: please report it")
+    return compare(subject, greedy, bare, Remedy("nothing to set: please report it"))
 
 
 @check("company", "right")
@@ -67,8 +72,8 @@ async def check_company(subject: Subject) -> Proof:
     seeds = {name: body for name, body in bodies.items() if name.startswith("seed")}
     only_seeds = await subject.complete_all(seeds, _COMPANY)  # so that the neighbours of each have seeds, too
     if swapped := _swapped_seeds(alone, only_seeds):
-        return Proof(status="problem", seen=swapped, advice=_ALONE_SET)
-    proof = compare(subject, alone, together, advice=_ALONE_SET)
+        return _ALONE.problem(swapped)
+    proof = compare(subject, alone, together, _ALONE)
     if len({alone[name].text for name in seeds}) == 1:
         proof.seen += "; all seeds give one answer, so it says nothing about them"
     return proof
@@ -90,7 +95,7 @@ async def check_cache(subject: Subject) -> Proof:
     """Compare answers to new prompts with answers to the same prompts from the cache."""
     alone = await answers_alone(subject)
     again = await _ask_again(subject)
-    return _with_cached_tokens(compare(subject, alone, again, advice="--prompt-cache-bytes 0, and report it"), again)
+    return _with_cached_tokens(compare(subject, alone, again, _NO_CACHE), again)
 
 
 @check("restart", "right", stage="restarted")
@@ -98,8 +103,8 @@ async def check_restart(subject: Subject) -> Proof:
     """Compare answers before a restart with those after it, whose prompts come from the disk."""
     alone = await answers_alone(subject)
     again = await _ask_again(subject)
-    advice = "leave out --prompt-cache-dir, and report it"
-    return _with_cached_tokens(compare(subject, alone, again, advice=advice), again)
+    remedy = Remedy("leave out --prompt-cache-dir, and report it")
+    return _with_cached_tokens(compare(subject, alone, again, remedy), again)
 
 
 async def _ask_again(subject: Subject) -> dict[str, Answer]:
@@ -127,9 +132,9 @@ async def check_speculation(subject: Subject) -> Proof:
     }
     guessed = {name: await subject.complete(body, _GUESSING) for name, body in predicted.items()}
     together = await subject.complete_all(predicted, _GUESSING)
-    proof = compare(subject, alone, guessed, advice="--speculation off, and report it")
+    proof = compare(subject, alone, guessed, _NO_GUESSES)
     if proof.status != "problem":
-        proof = compare(subject, alone, together, advice="--speculation off, and report it")
+        proof = compare(subject, alone, together, _NO_GUESSES)
     stats = (await subject.read("/v1/stats"))["models"][subject.served_name]["speculation"]
     verified = sum(source["proposed"] for source in stats.values())
     proof.figures["guesses"] = verified
@@ -137,20 +142,20 @@ async def check_speculation(subject: Subject) -> Proof:
     return proof
 
 
-def compare(subject: Subject, alone: Mapping[str, Answer], others: Mapping[str, Answer], *, advice: str) -> Proof:
+def compare(subject: Subject, alone: Mapping[str, Answer], others: Mapping[str, Answer], remedy: Remedy) -> Proof:
     """Compare answers with those alone, and say how far apart the tokens are where two answers part."""
     differing = [name for name, answer in alone.items() if others[name].text != answer.text]
     seen = f"{len(alone) - len(differing)} of {len(alone)} answers are equal"
     figures: dict[str, float | None] = {"compared": len(alone), "equal": len(alone) - len(differing)}
     if swapped := _swapped_seeds(alone, others):
-        return Proof(status="problem", seen=f"{seen}; {swapped}", advice=advice, figures=figures)
+        return remedy.problem(f"{seen}; {swapped}", figures)
     tolerance = subject.bare.tolerance if subject.bare else 0.0
     drifts = {name: drift(answer.tokens, others[name].tokens) for name, answer in alone.items()}
     name, largest = max(drifts.items(), key=lambda item: item[1])
     figures |= {"largest_drift": largest}
     if largest > max(tolerance, _LEAST_DRIFT):
         told = f"in '{name}' a token's log-probability changes by {largest:.3g}, and rounding explains {tolerance:.2g}"
-        return Proof(status="problem", seen=f"{seen}; {told}", advice=advice, figures=figures)
+        return remedy.problem(f"{seen}; {told}", figures)
     if not differing:
         return Proof(status="ok", seen=seen, figures=figures)
     seeded = [name for name in differing if name.startswith("seed")]
@@ -162,10 +167,10 @@ def compare(subject: Subject, alone: Mapping[str, Answer], others: Mapping[str, 
         name, one = next(iter(wide.items()))
         far = "are not both among the likeliest" if one is None else f"are {one:.3g} apart in log-probability"
         told = f"where '{name}' parts, the tokens {far}, and rounding explains {tolerance:.2g}"
-        return Proof(status="problem", seen=f"{seen}; {told}", advice=advice, figures=figures)
+        return remedy.problem(f"{seen}; {told}", figures)
     if 2 * len(seeded) > sum(name.startswith("seed") for name in alone):
         told = f"{len(seeded)} answers with a seed differ, which is more than rounding explains"
-        return Proof(status="problem", seen=f"{seen}; {told}", advice=advice, figures=figures)
+        return remedy.problem(f"{seen}; {told}", figures)
     told = f"the others part where tokens are as likely as each other within this device's rounding, {tolerance:.2g}"
     return Proof(status="rounding", seen=f"{seen}; {told}", figures=figures)
 

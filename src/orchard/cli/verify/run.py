@@ -21,11 +21,11 @@ import typer
 from msgspec.structs import fields, replace
 from rich.console import Console
 
-from orchard.cli.config import model_file
-from orchard.cli.endpoint import ChatClient
+from orchard.cli.config import config_has_model, model_file, put_model_settings
 from orchard.cli.machine import probe_mlx
 from orchard.cli.own_server import start_server
 from orchard.cli.verify.checks import CALLERS, CHECKS, SPEED_TOKENS
+from orchard.cli.verify.other_server import OtherServer, find_other_server
 from orchard.cli.verify.proof import LANGUAGE, Check, Proof, Stage
 from orchard.cli.verify.report import ProofTable, VerifyReport, closing_line, describe_machine, write_markdown
 from orchard.cli.verify.right import ANSWER_TOKENS
@@ -40,6 +40,7 @@ from orchard.gateway.models.sources import BUNDLED, DEMO
 _SECONDS = 120.0  # for the checks of one model, beside loads
 _BARE_SECONDS = 50.0  # of them at most for the library's own loop, so that Orchard is checked on a busy machine, too
 _LEAST_READ = 2e8  # bytes per second, of weights on a disk
+_OTHER_SECONDS = 60.0  # for another server, beside the time for Orchard
 _FIRST_SHARE = 0.7  # of the time, for the checks before the restart
 _ROUNDS = 3
 
@@ -62,17 +63,19 @@ def verify_model(
     begin: Begin,
     *,
     long: bool,
-    against: str | None,
+    other: OtherServer | None = None,
 ) -> None:
     """Check a model and report each proof as soon as it is made. `begin` is called with what begins."""
     entry = candidate.entry
-    subject = Subject(entry, [secrets.token_urlsafe() for _ in range(CALLERS)], long=long, against=against)
+    subject = Subject(entry, [secrets.token_urlsafe() for _ in range(CALLERS)], long=long, other=other)
     chosen = [check for check in CHECKS if check.part in parts and entry.kind in check.kinds]
+    if not (other and other.apart):
+        chosen = [check for check in chosen if check.stage != "stopped"]
     if entry.kind not in {kind for check in CHECKS for kind in check.kinds}:
         seen = f"there are no checks for models of the kind {entry.kind}"
         report(Proof(status="left out", check="all", seen=seen, model=entry.id))
         return
-    left = math.inf if long else _SECONDS
+    left = math.inf if long else _SECONDS + (_OTHER_SECONDS if other and not other.apart else 0.0)
     if entry.kind in LANGUAGE:
         begin(f"{entry.id}: the library's own loop")
         began = time.monotonic()
@@ -85,6 +88,10 @@ def verify_model(
         file.write_text(model_file(candidate.settings))
         for stage, group in groupby(sorted(chosen, key=lambda check: _STAGES.index(check.stage)), _stage_of):
             checks = list(group)
+            if stage == "stopped":
+                subject.url = ""
+                asyncio.run(_run_checks(subject, checks, math.inf if long else _OTHER_SECONDS, report, begin))
+                continue
             options = ["--config", str(file), "--keys-may-manage-models", *_OPTIONS[stage]]
             options += ["--memory-limit", str(candidate.memory_limit)] if candidate.memory_limit else []
             options += ["--prompt-cache-dir", folder] if entry.kind in LANGUAGE else []
@@ -94,14 +101,15 @@ def verify_model(
                 with start_server(None, options, subject.keys) as client:
                     subject.url = client.url
                     left -= asyncio.run(_run_checks(subject, checks, share, report, begin))
-            except OrchardError as error:
+            except (OrchardError, httpx.HTTPError) as error:
                 advice = "orchard doctor, and the log of orchard serve --debug"
-                seen = f"the server did not serve the model: {error.message}"
+                why = error.message if isinstance(error, OrchardError) else f"it ended ({type(error).__name__})"
+                seen = f"the server did not serve the model: {why}"
                 report(Proof(status="problem", check=f"server, {stage}", seen=seen, advice=advice, model=entry.id))
                 return
 
 
-_STAGES: tuple[Stage, ...] = ("first", "restarted")
+_STAGES: tuple[Stage, ...] = ("first", "restarted", "stopped")
 # Answers must not depend on guesses: the first server makes none.
 _OPTIONS: dict[Stage, list[str]] = {"first": ["--speculation", "off"], "restarted": []}
 
@@ -112,7 +120,8 @@ def _stage_of(check: Check) -> Stage:
 
 async def _run_checks(subject: Subject, checks: Sequence[Check], seconds: float, report: Report, begin: Begin) -> float:
     """Run the checks that the time allows. Return how many seconds they took, without the load."""
-    await subject.wait_until_ready()
+    if subject.url:
+        await subject.wait_until_ready()
     started = time.monotonic()
     for check in checks:
         begin(f"{subject.entry.id}: {check.name}")
@@ -136,9 +145,13 @@ async def _run_check(subject: Subject, check: Check, seconds: float) -> Proof:
             return await check.run(subject)
     except TimeoutError:
         return Proof(status="left out", seen=f"it did not end within {seconds:.0f} s: --long has no limit")
-    except (OrchardError, httpx.HTTPError) as error:
-        seen = error.message if isinstance(error, OrchardError) else f"the connection failed ({type(error).__name__})"
-        return Proof(status="problem", seen=seen, advice="orchard doctor, and please report it")
+    except OrchardError as error:
+        seen = error.message
+    except httpx.HTTPError as error:
+        seen = f"the connection failed ({type(error).__name__})"
+    except Exception as error:  # such as an answer without a field: the other checks still run
+        seen = f"the check failed ({type(error).__name__})"
+    return Proof(status="problem", seen=seen, advice="orchard doctor, and please report it")
 
 
 def verify_models(
@@ -147,16 +160,21 @@ def verify_models(
     *,
     long: bool,
     against: str | None,
+    against_model: str | None,
+    remember: Path | None,
     as_json: bool,
     file: Path | None,
 ) -> bool:
     """Check models, print what was found, and write it to a file. Return whether nothing is wrong.
 
-    Raise OrchardError if MLX doesn't work here, no server answers at `against`, or the file can't be written.
+    `remember`: a configuration file, into which the settings go that make the models right. Raise OrchardError if MLX
+    doesn't work here, no server answers at `against` or none of its models is meant, a file can't be written, or a
+    model is not in the configuration file.
     """
-    if against:
-        with ChatClient(against, None) as client:
-            client.list_models()
+    for entry, model, _ in candidates:
+        if remember and not config_has_model(remember, model):
+            told = f"--remember gives settings to models of {remember}, and it has no entry for '{entry.id}'"
+            raise OrchardError("invalid_request", told)
     if file:
         is_new = not file.exists()
         _write_report(file, "", mode="a")  # rather than fail after all checks
@@ -165,6 +183,12 @@ def verify_models(
     probed = probe_mlx()
     if not isinstance(probed, dict):
         raise OrchardError("internal", f"{probed.seen}: {probed.advice}")
+    others: dict[str, OtherServer] = {}
+    for entry in [one.entry for one in candidates if against and one.entry.kind in LANGUAGE]:
+        others[entry.id] = find_other_server(against or "", against_model, entry, probed["available_bytes"])
+    if (against or against_model) and not (against and others and "fast" in parts):
+        told = "--against and --against-model compare the speed of a model that generates text with that of a server"
+        raise OrchardError("invalid_request", told)
     report = VerifyReport(describe_machine(probed), [])
     with ProofTable(Console(stderr=as_json, quiet=as_json and not sys.stderr.isatty())) as table:
 
@@ -173,11 +197,23 @@ def verify_models(
             table.add(proof)
 
         for candidate in candidates:
-            verify_model(candidate, parts, add, table.begin, long=long, against=against)
+            verify_model(candidate, parts, add, table.begin, long=long, other=others.get(candidate.entry.id))
+    if remember:
+        _remember_settings(remember, candidates, report.proofs)
     typer.echo(msgspec.json.encode(report).decode() if as_json else closing_line(report.proofs))
     if file:
         _write_report(file, write_markdown(report))
     return report.is_well
+
+
+def _remember_settings(file: Path, candidates: Sequence[Candidate], proofs: Sequence[Proof]) -> None:
+    """Write what to set into the models' entries, and say it."""
+    for entry, model, _ in candidates:
+        found = [proof for proof in proofs if proof.model == entry.id and proof.status == "problem"]
+        if values := {name: value for proof in found for name, value in proof.settings.items()}:
+            put_model_settings(file, model, values)
+            told = ", ".join(f"{name}: {value}" for name, value in values.items())
+            typer.echo(f"{entry.id} now has in {file}: {told}", err=True)
 
 
 def _write_report(file: Path, page: str, mode: Literal["w", "a"] = "w") -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -12,16 +13,20 @@ from typing import Any
 import httpx
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from orchard.cli.endpoint import ServerError, http_options, refusal_text, sse_data
 from orchard.cli.verify.media import PICTURES, draw_picture
+from orchard.cli.verify.other_server import OtherServer
 from orchard.cli.verify.texts import CHATS, QUESTION
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models.entry import ModelEntry
 
 _SURE = 4
 """Each of two logits may move by the rounding in both computations."""
-_ERROR_CHARACTERS = 200
+_ESCAPED_BYTES = re.compile(r"bytes:((?:\\x[0-9a-f]{2})+)")
+"""A token of a completion that is no text by itself."""
+_ROOM = 64  # tokens of a window, for an answer
 _MOST_OF_SPREAD = 0.5  # as in the engine's own calibration: a wrong mask is far above
 
 
@@ -48,6 +53,14 @@ class Bare(Struct, frozen=True):
         return min(_SURE * self.rounding, _MOST_OF_SPREAD * self.spread)
 
 
+class Refusal(ServerError):
+    """An error's status and message."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class Answer(Struct):
     """An answer to a completion. `tokens`: as the server tells of them, if it was asked for log-probabilities."""
 
@@ -60,12 +73,12 @@ class Answer(Struct):
 class Subject:
     """One model, and the server that serves it now. Callers' keys share nothing in the prompt cache."""
 
-    def __init__(self, entry: ModelEntry, keys: Sequence[str], *, long: bool, against: str | None = None) -> None:
-        """`against`: the URL of another server, to compare speeds with."""
+    def __init__(self, entry: ModelEntry, keys: Sequence[str], *, long: bool, other: OtherServer | None = None) -> None:
+        """`other`: another server, to compare speeds with."""
         self.entry = entry
         self.keys = keys
         self.long = long
-        self.against = against
+        self.other = other
         self.bare: Bare | None = None
         self.why_not_bare = ""
         self.alone: dict[str, Answer] = {}
@@ -102,12 +115,19 @@ class Subject:
                 self.why_not_bare = f"it did not end within {seconds:.0f} s: --long has no limit"
                 return None
         try:
-            return msgspec.json.decode(done.stdout.strip().rpartition("\n")[2], type=Bare)
+            bare = msgspec.json.decode(done.stdout.strip().rpartition("\n")[2], type=Bare)
+            kept = [pair for pair in zip(bare.prompts, bare.texts, strict=True) if self.fits(pair[0])]
+            return replace(bare, prompts=[prompt for prompt, _ in kept], texts=[text for _, text in kept])
         except msgspec.DecodeError:
             self.why_not_bare = (
                 done.stderr.strip().rpartition("\n")[2] or f"its process ended with {done.returncode}"
             )[:200]
             return None
+
+    def fits(self, prompt: Sequence[Any]) -> bool:
+        """Return whether the model's context window has room for a prompt (tokens, or characters) and an answer."""
+        window = self.entry.context_window
+        return window is None or len(prompt) + _ROOM <= window
 
     def settings_apart(self) -> list[str]:
         """Return the names of the model's settings with which the library's own loop would give other answers."""
@@ -120,17 +140,22 @@ class Subject:
         return httpx.AsyncClient(**http_options(self.url, self.keys[caller]))
 
     async def ask(self, path: str, body: dict[str, Any], caller: int = 0) -> Any:
-        """Post a body, and return the answer's. Raise ServerError with the server's message."""
+        """Post a body, and return the answer's. Raise Refusal with the server's message."""
         async with self.client(caller) as client:
             response = await client.post(path, json={"model": self.served_name, **body})
         if response.is_error:
-            raise ServerError(refusal_text(response))
+            raise Refusal(response.status_code, refusal_text(response))
         return response.json()
 
     async def read(self, path: str) -> Any:
         """Get a body."""
         async with self.client() as client:
             return (await client.get(path)).raise_for_status().json()
+
+    async def health(self) -> dict[str, Any]:
+        """Return what /health says of the model."""
+        model: dict[str, Any] = (await self.read("/health"))["models"][self.served_name]
+        return model
 
     async def stream(self, path: str, body: dict[str, Any], caller: int = 0) -> list[Any]:
         """Post a body, and return the data of the answer's events. Raise ServerError with the server's message."""
@@ -178,7 +203,9 @@ def _tokens(logprobs: dict[str, Any] | None) -> list[dict[str, Any]]:
         return []
 
     def token(text: str, logprob: float) -> dict[str, Any]:
-        return {"bytes": list(text.encode()), "logprob": logprob}
+        escaped = _ESCAPED_BYTES.fullmatch(text)
+        whole = bytes.fromhex(escaped[1].replace("\\x", "")) if escaped else text.encode()
+        return {"bytes": list(whole), "logprob": logprob}
 
     return [
         token(text, logprob) | {"top_logprobs": [token(*other) for other in top.items()]}

@@ -6,6 +6,7 @@ import logging
 import socket
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
@@ -67,7 +68,8 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=_UNSENT_BYTES)
         if option := getattr(socket, "TCP_NOTSENT_LOWAT", None):  # not every system has it
-            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, option, _UNSENT_BYTES)
+            with suppress(OSError):  # macOS: a client that has left already
+                transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, option, _UNSENT_BYTES)
         most = self._settings.max_connections
         if len(self.connections) <= most:
             self._expect_head()
