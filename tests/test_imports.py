@@ -71,7 +71,9 @@ EXTRA = {("orchard.gateway.models.sources", "demo")}
 PACKAGES = {
     "backends": {"backends.kernels"},
     # Whisper's tokenizer, where a folder has none, is in the vocabulary.
-    "backends.audio": {"backends", "backends.audio.vocabulary", "backends.kernels"},
+    "backends.audio": {"backends", "backends.audio.diarization", "backends.audio.vocabulary", "backends.kernels"},
+    # It wraps a transcription model, and reads recordings as those do.
+    "backends.audio.diarization": {"backends", "backends.audio"},
     "backends.embeddings": {"backends", "backends.kernels"},
     "backends.images": {"backends"},
     # The text service serves media too; it needs the types of what reads them, and imports the code late.

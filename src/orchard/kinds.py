@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from orchard.core.errors import OrchardError
-from orchard.core.model_config import transcription_kind
+from orchard.core.model_config import DIARIZER_KINDS, transcription_kind
 from orchard.core.request import LoadOptions, Task
 from orchard.core.tasks.embed import Embed, EmbeddingOptions
 from orchard.core.tasks.generate import Count, Generate
@@ -183,8 +183,9 @@ def _is_made_for(config: Mapping[str, Any], tasks: tuple[str, ...]) -> bool:
 
 
 def _is_transcriber(config: Mapping[str, Any], files: Collection[str]) -> bool:
-    # A configuration of mlx-examples uses the names of OpenAI's Whisper code.
-    return config.get("model_type") == "whisper" or "n_audio_state" in config or transcription_kind(config) is not None
+    # A configuration of mlx-examples uses the names of OpenAI's Whisper code. A diarizer works for another transcriber.
+    named = config.get("model_type") in ("whisper", *DIARIZER_KINDS)
+    return named or "n_audio_state" in config or transcription_kind(config) is not None
 
 
 TEXT = Backend("orchard.backends.text.service:TextService", (Generate, Count, Embed), TextOptions)

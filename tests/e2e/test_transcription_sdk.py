@@ -1,5 +1,6 @@
 """Recordings through OpenAI's SDKs and a real server with tiny random models, one of which chats meanwhile."""
 
+import base64
 import os
 import re
 import signal
@@ -13,9 +14,13 @@ import openai
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from openai import AzureOpenAI, OpenAI
+from openai.types.audio import TranscriptionDiarized
 
+from orchard.core.tasks.transcribe import TranscribeOptions
 from orchard.gateway.models.registry import resolve_model
+from tests.support.diarizer_models import make_sortformer
 from tests.support.forms import SentForm, forms
 from tests.support.fuzzing import AMOUNT, Call, check_error
 from tests.support.gateway_client import body
@@ -40,11 +45,13 @@ def server(folder: Path) -> Iterator[Server]:
         make_whisper(folder / "many-ears", size=MULTILINGUAL, layout="npz", words=False),  # as mlx-examples writes it
     ]
     models = [resolve_model(str(one)) for one in folders]
+    diarizer = str(make_sortformer(folder / "diarizer", only=2))
+    models.append(structs.replace(models[0], id="meeting", options=TranscribeOptions(diarizer=diarizer)))
     (folder / "bin").mkdir()
     with pytest.MonkeyPatch.context() as patch:
         use_ffmpeg(patch, folder / "bin")
         env = {"ORCHARD_CACHE_DIR": str(folder / "cache"), "PATH": os.environ["PATH"]}
-        limits: dict[str, Any] = {"max_upload_bytes": LIMIT, "max_loaded_models": 3, "watchdog_timeout": 4}
+        limits: dict[str, Any] = {"max_upload_bytes": LIMIT, "max_loaded_models": 4, "watchdog_timeout": 4}
         with serve([*models, FAKE], spare=False, env=env, **limits) as running:
             yield running
 
@@ -91,7 +98,7 @@ def _units(server: Server) -> float:
 
 def test_they_are_listed_as_models_of_transcription(server: Server) -> None:
     listed = httpx.get(f"{server.url}/v1/models").json()["data"]
-    assert {one["id"] for one in listed if one["kind"] == "transcription"} == {"ears", "many-ears"}
+    assert {one["id"] for one in listed if one["kind"] == "transcription"} == {"ears", "many-ears", "meeting"}
 
 
 def test_each_format_tells_the_same(client: OpenAI) -> None:
@@ -116,6 +123,50 @@ def test_each_format_tells_the_same(client: OpenAI) -> None:
     vtt = _transcribe(client, response_format="vtt")
     assert vtt.startswith("WEBVTT\n\n00:00:")
     assert plain.text in vtt
+
+
+def _as_url(sound: bytes) -> str:
+    return f"data:audio/wav;base64,{base64.b64encode(sound).decode()}"
+
+
+def test_who_speaks_is_told_whole_and_streamed(client: OpenAI) -> None:
+    diarized: dict[str, Any] = {"model": "meeting", "response_format": "diarized_json"}
+    whole = _transcribe(client, TWO_WINDOWS, **diarized)
+    assert isinstance(whole, TranscriptionDiarized)
+    assert (whole.task, whole.duration, len(whole.segments) > 1) == ("transcribe", 31.0, True)
+    assert {segment.speaker for segment in whole.segments} == {"A"}
+    times = [time for segment in whole.segments for time in (segment.start, segment.end)]
+    assert times == sorted(times)
+    events = list(_transcribe(client, TWO_WINDOWS, stream=True, **diarized))
+    segments = [event for event in events if event.type == "transcript.text.segment"]
+    assert [segment.model_dump() for segment in segments] == [segment.model_dump() for segment in whole.segments]
+    deltas = [event for event in events if event.type == "transcript.text.delta"]
+    assert [delta.segment_id for delta in deltas] == [segment.id for segment in segments]
+    assert "".join(delta.delta for delta in deltas) == events[-1].text
+    assert _transcribe(client, model="meeting").text == _transcribe(client).text
+
+
+def test_known_speakers_have_their_names_or_the_request_fails(client: OpenAI) -> None:
+    sample = _as_url(wav(noise(9.9, 48_000), 48_000))
+    fields: dict[str, Any] = {"model": "meeting", "response_format": "diarized_json"}
+    found = _transcribe(client, known_speaker_names=["Ann"], known_speaker_references=[sample], **fields)
+    assert {segment.speaker for segment in found.segments} == {"Ann"}
+    two: dict[str, Any] = {**fields, "known_speaker_names": ["Ann", "Bo"]}
+    for references, param in (([sample] * 2, ""), ([sample, _as_url(b"x")], "[1]"), ([sample, "data:,x"], "[1]")):
+        with pytest.raises(openai.BadRequestError) as raised:
+            _transcribe(client, known_speaker_references=references, **two)
+        assert raised.value.param == f"known_speaker_references{param}"
+    with pytest.raises(openai.BadRequestError, match="The setting `diarizer` of the model names a model that does"):
+        _transcribe(client, response_format="diarized_json")
+
+
+def test_log_probabilities_of_tokens(client: OpenAI) -> None:
+    answer = _transcribe(client, include=["logprobs"])
+    tokens = b"".join(bytes(map(int, one.bytes)) for one in answer.logprobs)
+    assert tokens.decode(errors="replace").strip() == answer.text
+    assert all(one.logprob <= 0 for one in answer.logprobs)
+    *deltas, done = _transcribe(client, include=["logprobs"], stream=True)
+    assert [one.logprob for delta in deltas for one in delta.logprobs] == [one.logprob for one in done.logprobs]
 
 
 @pytest.mark.parametrize("model", ["ears", "many-ears"])

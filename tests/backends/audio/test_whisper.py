@@ -148,6 +148,33 @@ def test_each_token_is_a_sign_of_life_and_may_end_the_work(model: Whisper, sound
     assert len(beats) == 3
 
 
+def test_the_log_probabilities_of_a_window_are_those_of_which_the_library_gives_the_mean(
+    model: Whisper, sound: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are those of all tokens, and of the end; segments give those of the text."""
+    sums: list[tuple[float, int, list[float]]] = []
+    decode = whisper._Windows._decode
+
+    def decoded(windows: Any, mel: mx.array) -> DecodingResult:
+        result = decode(windows, mel)
+        sums.append((result.avg_logprob * (len(result.tokens) + 1), len(result.tokens), list(windows._logprobs)))
+        return result
+
+    monkeypatch.setattr(whisper._Windows, "_decode", decoded)
+    _, segments = _transcribed(model, sound, temperature=0.01, logprobs=True)
+    for total, count, logprobs in sums:
+        assert len(logprobs) == count
+        assert all(one <= 0 for one in logprobs)
+        assert sum(logprobs) >= total - 1e-3
+    full = [(total, logprobs) for total, count, logprobs in sums if count == max(one[1] for one in sums)]
+    assert any(sum(logprobs) == pytest.approx(total, abs=1e-3) for total, logprobs in full), "a window that never ends"
+    said = [one for segment in segments for one in segment.logprobs]
+    assert b"".join(one.bytes for one in said).decode(errors="replace") == "".join(one.text for one in segments)
+    known = [logprob for _, _, logprobs in sums for logprob in logprobs]
+    assert all(one.logprob in known for one in said)
+    assert not any(one.logprobs for one in _transcribed(model, sound, temperature=0.01)[1])
+
+
 def test_a_model_that_times_all_at_zero_comes_to_an_end(
     model: Whisper, sound: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

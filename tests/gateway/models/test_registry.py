@@ -15,6 +15,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.request import Adapter
 from orchard.core.tasks.images import ImageOptions
 from orchard.core.tasks.text_options import TextOptions
+from orchard.core.tasks.transcribe import TranscribeOptions
 from orchard.gateway.models import hub_cache
 from orchard.gateway.models.catalogue import CATALOGUE, find_repo
 from orchard.gateway.models.download import Downloads
@@ -739,6 +740,25 @@ def test_models_of_other_kinds_have_neither_draft_nor_ranks(cache: Path, options
         Registry.from_settings(Settings(models=(settings,)))
 
 
+def with_diarizer(path: str, name: str, **settings: Any) -> ModelSettings:
+    return ModelSettings(model_path=path, transcription=TranscribeOptions(diarizer=name), **settings)  # type: ignore[call-arg]
+
+
+def test_a_diarizer_is_found_as_models_are(cache: Path) -> None:
+    """Its weights count, and it is only for transcription models."""
+    snapshot = cache_model(cache, "org/small")
+    bare = Registry.from_settings(Settings(models=(ModelSettings(model_path="demo-whisper"),))).find("demo-whisper")
+    settings = Settings(models=(with_diarizer("demo-whisper", "org/small"),))
+    entry = Registry.from_settings(settings).find("demo-whisper")
+    assert isinstance(entry.options, TranscribeOptions)
+    assert entry.options.diarizer == str(snapshot)
+    assert entry.size_bytes > bare.size_bytes
+    with pytest.raises(OrchardError, match=r"its diarizer 'org/none' can't be found: .*not in the local Hugging"):
+        Registry.from_settings(Settings(models=(with_diarizer("demo-whisper", "org/none"),)))
+    with pytest.raises(OrchardError, match="models of the kind 'embeddings' take no `diarizer`"):
+        Registry.from_settings(Settings(models=(with_diarizer(str(MINILM), "org/small"),)))
+
+
 @pytest.fixture
 def fetched(cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What has been downloaded."""
@@ -768,6 +788,17 @@ async def test_a_draft_model_is_downloaded_with_its_model(cache: Path, fetched: 
     assert Path(entry.text.draft or "").is_relative_to(cache)
     await registry.fetch(entry)
     assert fetched == ["org/large", "org/small", "org/large"]
+
+
+async def test_a_diarizer_is_downloaded_with_its_model(
+    cache: Path, fetched: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = with_diarizer("org/ears", "org/who", model_type="whisper", served_model_name="ears")
+    registry = Registry.from_settings(Settings(models=(settings,), allow_download=True))
+    entry = await registry.fetch(registry.find("ears"))
+    assert fetched == ["org/ears", "org/who"]
+    assert isinstance(entry.options, TranscribeOptions)
+    assert Path(entry.options.diarizer or "").is_relative_to(cache)
 
 
 async def test_a_draft_model_is_not_downloaded_without_speculation(cache: Path, fetched: list[str]) -> None:

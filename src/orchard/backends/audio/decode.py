@@ -15,7 +15,6 @@ RATE = 16_000
 """The samples per second of decoded recordings."""
 MOST_SECONDS = 24 * 3600
 _LEAST_SECONDS = 0.1
-_BLOCK = 30 * RATE
 _MP3_FRAME = 1152  # samples; miniaudio drops the last frame if a tag follows it
 # The formats that ffmpeg may read. A playlist would make it open other files.
 _FORMATS = "aac,ac3,aiff,amr,asf,au,avi,caf,eac3,flac,flv,matroska,webm,mov,mp4,m4a,mp3,mpeg,mpegts,ogg,w64,wav,wv"
@@ -29,44 +28,44 @@ class SilentError(Exception):
         self.seconds = seconds
 
 
-def decode_recording(path: str, param: str) -> Iterator[Samples]:
-    """Yield mono samples in [-1, 1], 16,000 a second, in blocks of about 30 s.
+def decode_recording(path: str, param: str, rate: int = RATE) -> Iterator[Samples]:
+    """Yield mono samples in [-1, 1], `rate` a second, in blocks of 30 s.
 
     WAV, MP3 and FLAC are read here, everything else by ffmpeg. Raise OrchardError("invalid_request") that blames the
     field `param` if the file is empty, broken, truncated or too long, or if ffmpeg is missing. Raise SilentError
     at the end of a silent recording: models hear words in silence.
     """
     loudest, taken = 0.0, 0
-    for block in _regroup_blocks(_decode_blocks(path, param)):
+    for block in _regroup_blocks(_decode_blocks(path, param, rate), 30 * rate):
         taken += len(block)
-        if taken > MOST_SECONDS * RATE:
+        if taken > MOST_SECONDS * rate:
             raise recording_refusal(param, f"it lasts more than {MOST_SECONDS // 3600} hours")
         loudest = max(loudest, float(np.abs(block).max()))
         yield block
-    if taken < _LEAST_SECONDS * RATE:
+    if taken < _LEAST_SECONDS * rate:
         raise recording_refusal(param, f"it lasts less than {_LEAST_SECONDS} seconds")
     if loudest < 1e-4:
-        raise SilentError(taken / RATE)
+        raise SilentError(taken / rate)
 
 
-def _regroup_blocks(blocks: Iterator[Samples]) -> Iterator[Samples]:
-    """Yield the same samples in blocks of 30 s; the last one may be shorter, none is empty."""
+def _regroup_blocks(blocks: Iterator[Samples], length: int) -> Iterator[Samples]:
+    """Yield the same samples in blocks of `length`; the last one may be shorter, none is empty."""
     held: list[Samples] = []
     size = 0
     for block in blocks:
         held.append(block)
         size += len(block)
-        if size >= _BLOCK:
+        if size >= length:
             whole = np.concatenate(held)
-            for at in range(0, size - _BLOCK + 1, _BLOCK):
-                yield whole[at : at + _BLOCK]
-            held = [whole[size // _BLOCK * _BLOCK :]]
-            size %= _BLOCK
+            for at in range(0, size - length + 1, length):
+                yield whole[at : at + length]
+            held = [whole[size // length * length :]]
+            size %= length
     if size:
         yield np.concatenate(held)
 
 
-def _decode_blocks(path: str, param: str) -> Iterator[Samples]:
+def _decode_blocks(path: str, param: str, rate: int) -> Iterator[Samples]:
     try:
         with open(path, "rb") as file:
             head = file.read(12)
@@ -74,10 +73,10 @@ def _decode_blocks(path: str, param: str) -> Iterator[Samples]:
         if not head:
             raise recording_refusal(param, "it is empty")
         if (info := _read_header(path, head)) is None:  # ffmpeg knows more formats, or says what is wrong
-            return _decode_with_ffmpeg(path, param)
+            return _decode_with_ffmpeg(path, param, rate)
     except UnfitSoundError as error:
         raise recording_refusal(param, str(error)) from error
-    return resample(_decode_with_miniaudio(path, param, info, size), info.sample_rate, RATE)
+    return resample(_decode_with_miniaudio(path, param, info, size), info.sample_rate, rate)
 
 
 def _read_header(path: str, head: bytes) -> Any | None:
@@ -138,9 +137,9 @@ def _decode_with_miniaudio(path: str, param: str, info: Any, size: DataSize | No
         raise recording_refusal(param, f"it is truncated: it has {taken:,} of {info.num_frames:,} samples")
 
 
-def _decode_with_ffmpeg(path: str, param: str) -> Iterator[Samples]:
+def _decode_with_ffmpeg(path: str, param: str, rate: int) -> Iterator[Samples]:
     reads = ["-protocol_whitelist", "file", "-format_whitelist", _FORMATS, "-xerror", "-i", f"file:{path}"]
-    writes = ["-map", "0:a:0", "-ac", "1", "-ar", str(RATE), "-f", "f32le", "pipe:1"]
+    writes = ["-map", "0:a:0", "-ac", "1", "-ar", str(rate), "-f", "f32le", "pipe:1"]
     rest = b""
     try:
         with ffmpeg.Ffmpeg([*reads, *writes]) as program:

@@ -24,7 +24,7 @@ from orchard.backends.audio.recognizer import Advance, Beat
 from orchard.backends.model_folder import evaluate_weights, explain_load_errors, forbid_code, read_config
 from orchard.backends.resampling import Samples
 from orchard.core.errors import OrchardError
-from orchard.core.model_config import transcription_kind
+from orchard.core.model_config import DIARIZER_KINDS, transcription_kind
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word
 from orchard.device.out_of_memory import run_in_parts
 
@@ -54,6 +54,8 @@ _KINDS_WITH_TIMES = {"nemotron_asr", "parakeet"}
 
 class Listener:
     """A model of one of the kinds that `core.model_config.transcription_kind` knows."""
+
+    tells_speakers = False
 
     def __init__(self, kind: str, model: Any) -> None:
         self._kind = kind
@@ -98,6 +100,8 @@ class Listener:
             raise self._refusal("model", "can't translate")
         if task.timed and self._kind not in _KINDS_WITH_TIMES:
             raise self._refusal("response_format", "don't say when something was said; 'json' and 'text' are served")
+        if task.logprobs:
+            raise self._refusal("include", "tell no log-probabilities; leave it out")
         if task.detection:
             raise self._refusal("chunking_strategy", "are given the whole recording; 'auto' is served")
         options: dict[str, Any] = {}
@@ -194,6 +198,8 @@ def load_listener(folder: Path, progress: Callable[[float], None]) -> Listener:
     config = read_config(folder, _LIBRARY)
     with explain_load_errors(folder, _LIBRARY), forbid_code():
         kind = transcription_kind(config)
+        if config.get("model_type") in DIARIZER_KINDS:
+            raise ValueError("it only tells who speaks: name it as the `diarizer` of a transcription model")
         if kind is None:
             raise ValueError(f"models of the type {config.get('model_type')} are not served for transcription")
         with contextlib.redirect_stdout(io.StringIO()) as said:  # the library prints what it does

@@ -21,12 +21,14 @@ class Recognizer(Protocol):
     """A loaded transcription model."""
 
     weights_bytes: int
+    tells_speakers: bool
+    """Whether it serves `Transcribe.speakers`."""
 
     def transcribe(self, task: Transcribe, beat: Beat) -> Generator[Advance, None, None]:
         """Decode a recording and transcribe it, in pieces of work of a few seconds each.
 
         Advances before the one with the `Recording` are empty. A silent recording has no segments. `beat` is called for
         each token, if the model allows it, and may raise. Raise OrchardError("invalid_request") if the recording or an
-        option can't be used.
+        option can't be used; the caller has checked `Transcribe.speakers`.
         """
         ...

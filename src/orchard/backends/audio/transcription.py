@@ -3,12 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Callable, Generator, Iterator
-from functools import partial
 from pathlib import Path
 
 import mlx.core as mx
 
 from orchard.backends.audio import listeners, whisper
+from orchard.backends.audio.diarization.diarizers import load_diarizer
+from orchard.backends.audio.diarization.recognizer import DiarizedRecognizer
 from orchard.backends.audio.recognizer import Advance, Recognizer
 from orchard.backends.service import Emit, Heartbeat, LoadResult, Progress, Service
 from orchard.backends.turns import Turns, load_in_thread
@@ -68,13 +69,21 @@ class TranscriptionService(Service):
         """Load the model."""
         self._emit = emit
         limit_device(self._options.memory_limit or recommended_bytes())
-        load: Callable[[Path, Progress], Recognizer] = (
-            whisper.load_whisper if whisper.is_whisper(self._path) else listeners.load_listener
-        )
-        model = await load_in_thread(self._thread, partial(load, self._path), progress)
+        model = await load_in_thread(self._thread, self._load, progress)
         self._recognizer = model
         mx.set_cache_limit(self._cache_bytes)
         return LoadResult(model.weights_bytes, {"batching": "in_turn"})
+
+    def _load(self, progress: Progress) -> Recognizer:
+        """Load the model and its diarizer, in the thread that owns MLX."""
+        load: Callable[[Path, Progress], Recognizer] = (
+            whisper.load_whisper if whisper.is_whisper(self._path) else listeners.load_listener
+        )
+        model = load(self._path, progress)
+        if self._options.diarizer is None:
+            return model
+        diarizer = load_diarizer(Path(self._options.diarizer), lambda fraction: progress(1.0))
+        return DiarizedRecognizer(model, diarizer.hear, diarizer.weights_bytes)
 
     def submit(self, request: Request) -> None:
         """Begin a request, unless there are too many."""
@@ -83,7 +92,15 @@ class TranscriptionService(Service):
             message = f"the model is working on {self._options.most_requests} recordings already"
             self._tell(request.id, Failed("overloaded", message, retry_after=_RETRY_AFTER))
             return
-        live = self._live[request.id] = _TranscriptionRequest(request)
+        live = _TranscriptionRequest(request)
+        if live.task.speakers and not (self._recognizer and self._recognizer.tells_speakers):
+            message = (
+                "`response_format` can't be served: this model doesn't tell speakers apart. The setting `diarizer`"
+            )
+            message += " of the model names a model that does"
+            self._tell(request.id, Failed("invalid_request", message, "response_format"))
+            return
+        self._live[request.id] = live
         task = self._tasks[request.id] = asyncio.create_task(self._serve(live))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)

@@ -6,7 +6,7 @@ from the end of the last complete segment on. Bad text is decoded again at a hig
 
 import functools
 import itertools
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +21,7 @@ from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES, TO_LANGUAGE_CODE
 from mlx_audio.stt.models.whisper.whisper import Model, ModelDimensions
 from mlx_audio.utils import apply_quantization
 from transformers import AutoTokenizer
+from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from orchard import folder_files
 from orchard.backends.audio import decode, whisper_cpu
@@ -32,6 +33,7 @@ from orchard.backends.audio.word_times import time_words
 from orchard.backends.kernels import cpu
 from orchard.backends.model_folder import evaluate_weights, explain_load_errors, read_config
 from orchard.core.errors import OrchardError
+from orchard.core.events import TokenLogprob
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word
 from orchard.device.out_of_memory import retry_once
 
@@ -39,11 +41,16 @@ _TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _MOST_COMPRESSION = 2.4  # text that compresses better repeats itself
 _LEAST_LOGPROB = -1.0
 _SILENCE_PROB = 0.6
+_LEAST_TOKEN_LOGPROB = -9999.0  # JSON has no infinity; OpenAI writes this number, too
+# GPT-2's byte-level alphabet, in which the tokens of Whisper's vocabularies are written.
+_BYTE_OF = {character: bytes([byte]) for byte, character in bytes_to_unicode().items()}
 _HOT_TEMPERATURE = 0.5  # text that was sampled at a higher temperature is no context for the next window
 
 
 class Whisper:
     """A model of the Whisper family."""
+
+    tells_speakers = False
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -104,6 +111,8 @@ class _Windows:
         self._tokenizer = model.get_tokenizer(language=language, task="translate" if task.translate else "transcribe")
         self._filter = _BeatFilter(beat)
         self._temperatures = (task.temperature,) if task.temperature else _TEMPERATURES
+        self._logprobs: list[float] = []
+        """The log-probabilities of the current window's tokens, if they are asked for."""
         self._context: list[int] = self._tokenizer.encode(" " + task.prompt.strip()) if task.prompt.strip() else []
         self._stride = int(N_FRAMES // model.dims.n_audio_ctx)
         self._last_speech = 0.0
@@ -144,7 +153,15 @@ class _Windows:
             self._context.clear()
         del self._context[: -self._model.dims.n_text_ctx]
         self._find_clip()
-        return [_segment_of_dict(one, result) for one in spoken]
+        return [_segment_of_dict(one, result, tuple(self._token_logprobs(one))) for one in spoken]
+
+    def _token_logprobs(self, segment: dict[str, Any]) -> Iterator[TokenLogprob]:
+        """Yield the tokens of a segment's text with their log-probabilities, if these are asked for."""
+        for token, logprob in zip(segment["tokens"], segment["logprobs"], strict=False):
+            if token < self._tokenizer.eot:
+                characters: str = self._tokenizer.hf_tokenizer.convert_ids_to_tokens(token)
+                data = b"".join(_BYTE_OF.get(one) or one.encode() for one in characters)
+                yield TokenLogprob(data.decode("utf-8", "replace"), data, max(logprob, _LEAST_TOKEN_LOGPROB))
 
     def _find_clip(self) -> None:
         """Go to the next stretch of speech if the current one is finished."""
@@ -169,7 +186,11 @@ class _Windows:
             )
             work = DecodingTask(self._model, options)
             work.logit_filters[:0] = [self._filter, _TimestampOrder(self._tokenizer.timestamp_begin, work.sample_begin)]
+            recorder = _LogprobRecorder(work.decoder)
+            if self._task.logprobs:
+                work.decoder = recorder
             (result,) = work.run(features)
+            self._logprobs = recorder.read(len(result.tokens))
             is_silent = result.no_speech_prob > _SILENCE_PROB and result.avg_logprob < _LEAST_LOGPROB
             is_bad = result.compression_ratio > _MOST_COMPRESSION or result.avg_logprob < _LEAST_LOGPROB
             if is_silent or not is_bad:
@@ -194,16 +215,16 @@ class _Windows:
 
         if not cuts:
             last = next((token for token in reversed(tokens) if token >= first), first)
-            return [self._make_segment(0, frame(last) or size, tokens)], self._seek + size
+            return [self._make_segment(0, frame(last) or size, tokens, self._logprobs)], self._seek + size
         if complete:
             cuts.append(len(tokens))
         segments = [
-            self._make_segment(frame(tokens[a]), frame(tokens[b - 1]), tokens[a:b])
+            self._make_segment(frame(tokens[a]), frame(tokens[b - 1]), tokens[a:b], self._logprobs[a:b])
             for a, b in itertools.pairwise([0, *cuts])
         ]
         return segments, self._seek + (size if complete else frame(tokens[cuts[-1] - 1]))
 
-    def _make_segment(self, start: int, end: int, tokens: list[int]) -> dict[str, Any]:
+    def _make_segment(self, start: int, end: int, tokens: list[int], logprobs: list[float]) -> dict[str, Any]:
         """Return a segment without words, from frame `start` to frame `end` of the window.
 
         `timestamp`: the timestamp before its text, in seconds; a window's only segment begins with the window anyway.
@@ -216,6 +237,7 @@ class _Windows:
             "end": _seconds_of_frame(self._seek + end),
             "text": self._tokenizer.decode([token for token in tokens if token < self._tokenizer.eot]),
             "tokens": tokens,
+            "logprobs": logprobs,
             "words": [],
         }
 
@@ -246,6 +268,30 @@ class _BeatFilter(LogitFilter):  # type: ignore[misc]
         """Return the logits."""
         self._beat()
         return logits
+
+
+class _LogprobRecorder:
+    """A decoder that also keeps the log-probability of each token that it draws."""
+
+    def __init__(self, decoder: Any) -> None:
+        self._decoder = decoder
+        self._sums: list[mx.array] = []
+
+    def reset(self) -> None:
+        self._decoder.reset()
+
+    def update(self, tokens: mx.array, logits: mx.array, sum_logprobs: mx.array) -> Any:
+        found = self._decoder.update(tokens, logits, sum_logprobs)
+        self._sums.append(found[2] + 0)  # the loop adds to the same array in place
+        return found
+
+    def finalize(self, tokens: mx.array, sum_logprobs: mx.array) -> Any:
+        return self._decoder.finalize(tokens, sum_logprobs)
+
+    def read(self, count: int) -> list[float]:
+        """Return the log-probabilities of the first `count` tokens; none if this decoder was not used."""
+        sums = [0.0, *(float(one[0]) for one in self._sums[:count])]
+        return [after - before for before, after in itertools.pairwise(sums)]
 
 
 class _TimestampOrder(LogitFilter):  # type: ignore[misc]
@@ -282,7 +328,7 @@ def _seconds_of_frame(frame: int) -> float:
     return float(frame * HOP_LENGTH / SAMPLE_RATE)
 
 
-def _segment_of_dict(one: dict[str, Any], result: DecodingResult) -> Segment:
+def _segment_of_dict(one: dict[str, Any], result: DecodingResult, logprobs: tuple[TokenLogprob, ...]) -> Segment:
     return Segment(
         start=one["start"],
         end=one["end"],
@@ -294,6 +340,7 @@ def _segment_of_dict(one: dict[str, Any], result: DecodingResult) -> Segment:
         compression_ratio=result.compression_ratio,
         no_speech_prob=float(np.nan_to_num(result.no_speech_prob)),
         words=tuple(Word(word["word"], word["start"], word["end"]) for word in one["words"]),
+        logprobs=logprobs,
     )
 
 

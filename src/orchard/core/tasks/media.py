@@ -9,6 +9,7 @@ from orchard.core.request import Request
 from orchard.core.tasks.embed import Embed, EmbedInput, MixedInput
 from orchard.core.tasks.generate import Count, Generate, TextPart, replace_task_media, task_media
 from orchard.core.tasks.images import EditImages
+from orchard.core.tasks.transcribe import Transcribe
 
 
 def request_media(request: Request) -> Iterator[MediaPart]:
@@ -23,6 +24,8 @@ def request_media(request: Request) -> Iterator[MediaPart]:
                 yield from input_media(one)
         case EditImages() as task:
             yield from task.media
+        case Transcribe(known_speakers=known):
+            yield from (one.sample for one in known)
 
 
 def input_media(given: EmbedInput) -> Iterator[MediaPart]:
@@ -49,6 +52,10 @@ def replace_request_media(request: Request, found: Iterator[MediaPart | TextPart
             pictures = [part for part in found if isinstance(part, MediaPart)]  # keeps all: only documents become text
             images = tuple(pictures[: len(images)])
             return replace(request, task=replace(task, images=images, mask=pictures[-1] if mask else None))
+        case Transcribe(known_speakers=known) as task if known:
+            samples = [part for part in found if isinstance(part, MediaPart)]
+            known = tuple(replace(one, sample=sample) for one, sample in zip(known, samples, strict=True))
+            return replace(request, task=replace(task, known_speakers=known))
     return request
 
 

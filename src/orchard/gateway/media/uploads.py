@@ -50,12 +50,13 @@ class Form(Struct):
 class FileFields(Struct, frozen=True):
     """The fields of a form that are files of one kind: the most files of each field, and the most bytes of each file.
 
-    `most_bytes` None: the limit of media of this kind.
+    `most_bytes` None: the limit of media of this kind. `field_bytes`: the most bytes of all other fields.
     """
 
     kind: MediaKind
     most: Mapping[str, int]
     most_bytes: int | None = None
+    field_bytes: int = MOST_FIELD_BYTES
 
     @property
     def largest(self) -> int:
@@ -87,7 +88,7 @@ class UploadReader:
         parts = _Parts(_boundary(http), files, self._folder, Share(self._budget), Share(self._arriving))
         chunks = http.stream()
         try:
-            most = files.largest * sum(files.most.values()) + MOST_FIELD_BYTES + _WRITTEN_AT_ONCE
+            most = files.largest * sum(files.most.values()) + files.field_bytes + _WRITTEN_AT_ONCE
             if int(http.headers.get("content-length", 0)) > most:
                 raise file_too_large(MediaPart(files.kind, "", next(iter(files.most))), files.most_bytes)
             await self._receive(chunks, parts)
@@ -263,8 +264,8 @@ class _Parts:
             self._writers[-1].pending += memoryview(data)[start:end]
             return
         self._field_bytes += size
-        if self._field_bytes > MOST_FIELD_BYTES:
-            message = f"the fields besides {self._files.field_names} have more than {MOST_FIELD_BYTES} bytes"
+        if self._field_bytes > (most := self._files.field_bytes):
+            message = f"the fields besides {self._files.field_names} have more than {most} bytes"
             raise OrchardError("payload_too_large", message, param=self._field)
         self._data += data[start:end]
 

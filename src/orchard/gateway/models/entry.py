@@ -15,6 +15,7 @@ from orchard.core.model_config import Capability, capabilities
 from orchard.core.request import LoadOptions, Task
 from orchard.core.tasks.speak import Speak, SpeechOptions
 from orchard.core.tasks.text_options import TextOptions
+from orchard.core.tasks.transcribe import TranscribeOptions
 from orchard.gateway.models import sources
 from orchard.gateway.models.model_files import ModelFiles, read_chat_template
 from orchard.kinds import KINDS, Backend, kind_by_name
@@ -74,6 +75,17 @@ class ModelEntry(Struct, frozen=True):
         """The names of a speech model's voices: those of its files, and more that the setting gives."""
         named = self.options.voices if isinstance(self.options, SpeechOptions) else {}
         return tuple(dict.fromkeys([*self.voices, *named]))
+
+    @property
+    def second_model(self) -> str | None:
+        """The model that its process also loads: a draft model or a diarizer."""
+        return self.options.diarizer if isinstance(self.options, TranscribeOptions) else self.text.draft
+
+    def with_second_model(self, folder: str, size_bytes: int) -> "ModelEntry":
+        """Return an entry with the folder and the size of the model that its process also loads."""
+        name = "diarizer" if isinstance(self.options, TranscribeOptions) else "draft_model_path"
+        options = structs.replace(self.options, **{name: folder})
+        return structs.replace(self, options=options, size_bytes=self.size_bytes + size_bytes)
 
     @property
     def text(self) -> TextOptions:
@@ -145,6 +157,9 @@ def with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelS
         if entry.text.ranks > 1:
             raise ValueError(f"models of the kind '{kind}' take no `ranks`")
         options = options_of(settings, backend.options)
+    ears = options_of(settings, TranscribeOptions)
+    if isinstance(ears, TranscribeOptions) and ears.diarizer and not isinstance(options, TranscribeOptions):
+        raise ValueError(f"models of the kind '{kind}' take no `diarizer`")
     return structs.replace(
         entry,
         path=path,

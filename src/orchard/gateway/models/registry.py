@@ -138,17 +138,17 @@ class Registry:
         """
         assert entry.repo
         await self.downloads.fetch(entry.repo, entry.revision)
-        draft = entry.text.draft
-        if draft and (repo := sources.source_of(draft).repo) and hub_cache.repo_folder(repo) is None:
-            await self.downloads.fetch(repo, None)
         try:
             files = self._read_source(sources.ModelSource(entry.id, repo=entry.repo, revision=entry.revision))
-            if one := self._configured.get(entry.id):
-                with_files(one.given, *files, one.settings or self._settings)
+            one = self._configured.get(entry.id)
+            described = with_files(one.given, *files, one.settings or self._settings) if one else entry
         except ValueError as error:
             reason = hide_folders(str(error))
             message = f"'{entry.repo}' was downloaded, but is not a model that can be served: {reason}"
             raise OrchardError("model_failed", message) from None
+        second = described.second_model
+        if second and (repo := sources.source_of(second).repo) and hub_cache.repo_folder(repo) is None:
+            await self.downloads.fetch(repo, None)
         return self.find(entry.id)
 
     def _add_model(self, configured: _ConfiguredModel) -> None:
@@ -225,22 +225,21 @@ class Registry:
 
         Raise ValueError with the reason if the files are wrong.
         """
-        return self._with_draft(with_files(entry, *self._read_source(source), settings or self._settings))
+        return self._with_second_model(with_files(entry, *self._read_source(source), settings or self._settings))
 
-    def _with_draft(self, entry: ModelEntry) -> ModelEntry:
-        """Return an entry with the folder and the size of its draft model, if it uses one.
+    def _with_second_model(self, entry: ModelEntry) -> ModelEntry:
+        """Return an entry with the folder and the size of its draft model or diarizer, if it uses one.
 
-        Raise ValueError if the draft model is not on this machine.
+        Raise ValueError if that model is not on this machine.
         """
-        options = entry.text
-        if (name := options.draft) is None:
+        if (name := entry.second_model) is None:
             return entry
         try:
             folder, files = self._read_source(sources.source_of(name))
         except (OrchardError, ValueError) as error:
-            raise ValueError(f"its draft model '{name}' can't be found: {error}") from None
-        options = structs.replace(options, draft_model_path=folder)
-        return structs.replace(entry, options=options, size_bytes=entry.size_bytes + files.size_bytes)
+            what = "draft model" if entry.text.draft else "diarizer"
+            raise ValueError(f"its {what} '{name}' can't be found: {error}") from None
+        return entry.with_second_model(folder, files.size_bytes)
 
     def _chat_model(self, name: str) -> ModelEntry | None:
         """Return the chat model of the setting `realtime`'s entry of this name."""

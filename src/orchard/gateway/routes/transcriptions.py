@@ -16,6 +16,7 @@ from orchard.gateway.replies.held_response import HeldResponse
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import route_options
 
+_FIELD_BYTES = 16 * 2**20  # of which `known_speaker_references` take the most
 _FILE = {"file": {"type": "string", "format": "binary", "description": "The recording."}}
 
 
@@ -51,7 +52,8 @@ async def answer_transcription(
     site: AppState, http: Request, model: str | None = None, *, translate: bool = False
 ) -> Response:
     """Answer a request. `model` overrides the model of the form. Raise OrchardError."""
-    form = await site.uploads.read(http, FileFields("audio", {"file": 1}, site.settings.max_upload_bytes))
+    files = FileFields("audio", {"file": 1}, site.settings.max_upload_bytes, _FIELD_BYTES)
+    form = await site.uploads.read(http, files)
     try:
         call = parse(
             form.fields,

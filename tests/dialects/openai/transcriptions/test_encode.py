@@ -2,9 +2,15 @@ import json
 from typing import Any
 
 import pytest
-from openai.types.audio import TranscriptionTextDeltaEvent, TranscriptionTextDoneEvent
+from openai.types.audio import (
+    Transcription,
+    TranscriptionDiarized,
+    TranscriptionTextDeltaEvent,
+    TranscriptionTextDoneEvent,
+    TranscriptionTextSegmentEvent,
+)
 
-from orchard.core.events import Event, Failed, Finished, Output, Progressed, Started, Usage, collect
+from orchard.core.events import Event, Failed, Finished, Output, Progressed, Started, TokenLogprob, Usage, collect
 from orchard.core.request import Request
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word
 from orchard.dialects.openai.transcriptions.encode import TranscriptionCall, TranscriptionEncoder
@@ -87,6 +93,61 @@ def test_a_stream_tells_the_same_text_and_how_much_is_done(cut: int) -> None:
     for one in deltas:
         TranscriptionTextDeltaEvent.model_validate(one, strict=True)
     assert TranscriptionTextDoneEvent.model_validate(done, strict=True).usage is None
+
+
+SPOKEN = [
+    Segment(0.0, 1.5, " Hello there,", speaker="A"),
+    Segment(1.5, 2.25, " Ann.", speaker="Bo", logprobs=(TokenLogprob(" Ann", b" Ann", -0.5),)),
+]
+
+
+def _events(*segments: Segment) -> list[Event]:
+    return [
+        Started(0),
+        Output.from_struct(Recording(3.0)),
+        *map(Output.from_struct, segments),
+        Finished((), Usage(0, 0)),
+    ]
+
+
+def _spoken_call(format: str, **fields: Any) -> TranscriptionCall:
+    return TranscriptionCall(Request("req_1", "ears", Transcribe("/a", **fields)), True, format, False)
+
+
+def _stream(call: TranscriptionCall) -> list[dict[str, Any]]:
+    sent = TranscriptionEncoder(call).encode(_events(*SPOKEN)).decode()
+    return [json.loads(block.removeprefix("data: ")) for block in sent.split("\n\n")[:-1]]
+
+
+def test_who_spoke_is_told_as_the_sdk_types_it() -> None:
+    call = _spoken_call("diarized_json", speakers=True)
+    whole = json.loads(call.complete(collect(_events(*SPOKEN))))
+    found = TranscriptionDiarized.model_validate(whole, strict=True)
+    assert (found.task, found.text, found.duration) == ("transcribe", "Hello there, Ann.", 3.0)
+    assert [(one.id, one.start, one.end, one.speaker, one.text) for one in found.segments] == [
+        ("seg_000", 0.0, 1.5, "A", "Hello there,"),
+        ("seg_001", 1.5, 2.25, "Bo", "Ann."),
+    ]
+    first, one, second, two, done = _stream(call)
+    for delta, text, number in ((first, "Hello there,", "seg_000"), (second, " Ann.", "seg_001")):
+        told = TranscriptionTextDeltaEvent.model_validate(delta, strict=True)
+        assert (told.delta, told.segment_id) == (text, number)
+    assert [one, two] == whole["segments"]
+    for event in (one, two):
+        TranscriptionTextSegmentEvent.model_validate(event, strict=True)
+    assert done == {"type": "transcript.text.done", "text": found.text}
+
+
+def test_log_probabilities_are_told_as_the_sdk_types_them() -> None:
+    call = _spoken_call("json", logprobs=True)
+    whole = Transcription.model_validate_json(call.complete(collect(_events(*SPOKEN))))
+    expected = [{"token": " Ann", "bytes": list(b" Ann"), "logprob": -0.5}]
+    assert [one.model_dump() for one in whole.logprobs or ()] == expected
+    first, second, done = _stream(call)
+    assert (first["logprobs"], second["logprobs"], done["logprobs"]) == ([], expected, expected)
+    TranscriptionTextDeltaEvent.model_validate(second, strict=True)
+    TranscriptionTextDoneEvent.model_validate(done, strict=True)
+    assert "logprobs" not in _whole("json")
 
 
 def test_a_failure_in_the_middle_is_an_error_object() -> None:

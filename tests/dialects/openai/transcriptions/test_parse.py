@@ -68,12 +68,44 @@ def test_speech_is_looked_for_where_that_is_asked_for() -> None:
     assert _task(**bracketed).detection == SpeechDetection(0.2, 0.3, 0.5)
 
 
+DIARIZED = {"response_format": "diarized_json"}
+
+
+def known(*names: str) -> dict[str, Any]:
+    return {
+        **DIARIZED,
+        "known_speaker_names[]": list(names),
+        "known_speaker_references[]": [f"data:audio/wav;base64,{number}" for number in range(len(names))],
+    }
+
+
+def test_speakers_are_told_apart_where_that_is_asked_for() -> None:
+    task = _task(**DIARIZED, stream="true")
+    assert (task.speakers, task.known_speakers, task.timed) == (True, (), False)
+    given = _task(**known("Ann", "Bo")).known_speakers
+    assert [(one.name, one.sample.url, one.sample.param) for one in given] == [
+        ("Ann", "data:audio/wav;base64,0", "known_speaker_references[0]"),
+        ("Bo", "data:audio/wav;base64,1", "known_speaker_references[1]"),
+    ]
+    assert _parsed(**DIARIZED).media_type == "application/json"
+    with pytest.raises(OrchardError, match="must not be 'diarized_json' for a translation"):
+        parse({"model": ["ears"], "response_format": ["diarized_json"]}, FILES, "r", translate=True)
+
+
+def test_log_probabilities_are_given_where_they_are_asked_for() -> None:
+    assert (_task().logprobs, _task(**{"include[]": "logprobs"}).logprobs, _task(include="logprobs").logprobs) == (
+        False,
+        True,
+        True,
+    )
+
+
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"temperature": "1.1"}, "temperature", "a number from 0"),
     ({"temperature": "hot"}, "temperature", "got a string"),
     ({"temperature": "true"}, "temperature", "got a string"),
     ({"stream": "maybe"}, "stream", "true or false"),
-    ({"response_format": "diarized_json"}, "response_format", "'json', 'srt', 'text', 'verbose_json', 'vtt'"),
+    ({"response_format": "xml"}, "response_format", "'diarized_json', 'json', 'srt', 'text', 'verbose_json', 'vtt'"),
     ({"response_format": "vtt", "stream": "true"}, "response_format", "for a stream"),
     ({"timestamp_granularities[]": "word"}, "timestamp_granularities", "verbose_json"),
     ({"timestamp_granularities[]": ["segment", "word"], "response_format": "srt"}, "timestamp_granularities", "may"),
@@ -81,9 +113,17 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"chunking_strategy": '{"type": "server_vad", "threshold": 2}'}, "chunking_strategy.threshold", "from 0"),
     ({"chunking_strategy": '{"a":' * 100_000}, "chunking_strategy", "nested too deeply"),
     ({"temperature": "[" * 100_000}, "temperature", "a number from 0 to 1"),
-    ({"include[]": "logprobs"}, "include", "is not supported"),
+    ({"include[]": "logprobs", "response_format": "verbose_json"}, "include", "if `response_format` is 'json'"),
+    ({"include[]": "tokens"}, "include[0]", "'logprobs'"),
     ({"keywords[]": "fox"}, "keywords", "give them in `prompt`"),
-    ({"known_speaker_names[]": "Ann"}, "known_speaker_names", "speakers are not told apart"),
+    ({"known_speaker_names[]": "Ann"}, "known_speaker_names", "if `response_format` is 'diarized_json'"),
+    ({"known_speaker_references[]": "data:,"}, "known_speaker_references", "if `response_format` is"),
+    ({**DIARIZED, "known_speaker_names[]": "Ann"}, "known_speaker_references", "a recording for each of"),
+    ({**DIARIZED, "known_speaker_references[]": "data:,"}, "known_speaker_references", "0, not 1"),
+    ({**known(*"ABCDE")}, "known_speaker_names", "at most 4"),
+    ({**known("Ann", "Ann")}, "known_speaker_names", "twice"),
+    ({**known("A", "x" * 65)}, "known_speaker_names[1]", "64"),
+    ({**known("A", "B"), "known_speaker_references[]": ["data:,", "http://a"]}, "known_speaker_references[1]", "data:"),
 ]
 
 

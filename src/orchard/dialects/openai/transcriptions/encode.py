@@ -1,14 +1,15 @@
 """Encode OpenAI's Transcriptions and Translations: turn events into a response in each format, or into its stream."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from orchard.core.events import Collected, Event, Failed, Finished, Output, Progressed
+from orchard.core.events import Collected, Event, Failed, Finished, Output, Progressed, TokenLogprob
 from orchard.core.request import Request
-from orchard.core.tasks.transcribe import Recording, Segment, Word, decode_transcription
+from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word, decode_transcription
 from orchard.dialects.common.output import escape_line_ends
 from orchard.dialects.openai.errors import openai_error_body
 
@@ -27,7 +28,7 @@ class TranscriptionCall(Struct, frozen=True):
     @property
     def media_type(self) -> str:
         """The content type of a non-streamed response."""
-        return "application/json" if self.format in ("json", "verbose_json") else "text/plain"
+        return "application/json" if self.format.endswith("json") else "text/plain"
 
     def complete(self, result: Collected) -> bytes:
         """Return the body of a non-streamed response."""
@@ -44,7 +45,17 @@ class TranscriptionCall(Struct, frozen=True):
                 return ("WEBVTT\n\n" + "".join(_subtitle(one, ".") for one in segments)).encode()
             case "verbose_json":
                 return _json(self._verbose_fields(text, recording, segments))
-        return _json({"text": text, "usage": _transcription_usage(recording.seconds)})
+            case "diarized_json":
+                return _json(_diarized_fields(text, recording, segments))
+        usage = {"usage": _transcription_usage(recording.seconds)}
+        return _json({"text": text, **self.logprobs_of(segments), **usage})
+
+    def logprobs_of(self, segments: Sequence[Segment]) -> dict[str, Any]:
+        """Return the field with the log-probabilities of the segments' tokens; no field if they aren't asked for."""
+        task = self.request.task
+        if not isinstance(task, Transcribe) or not task.logprobs:
+            return {}
+        return {"logprobs": [_logprob_fields(token) for one in segments for token in one.logprobs]}
 
     def _verbose_fields(self, text: str, recording: Recording, segments: Sequence[Segment]) -> dict[str, Any]:
         whole: dict[str, Any] = {
@@ -64,7 +75,11 @@ class TranscriptionEncoder:
     """Encodes one stream of events as server-sent events, with progress in comments."""
 
     def __init__(self, call: TranscriptionCall) -> None:
+        self._call = call
         self._text = ""
+        self._segments: list[Segment] = []
+        """Those that are told again at the end, for their log-probabilities."""
+        self._numbers = itertools.count()
 
     def encode(self, events: Sequence[Event]) -> bytes:
         """Return the server-sent events for these events."""
@@ -77,7 +92,9 @@ class TranscriptionEncoder:
             case Progressed(done, total):
                 return f": {done:.1f} of {total:.1f} seconds\n\n".encode()
             case Finished():
-                return _encode_sse(type="transcript.text.done", text=self._text)  # whose usage can only be in tokens
+                # Its usage can only be in tokens.
+                told = self._call.logprobs_of(self._segments)
+                return _encode_sse(type="transcript.text.done", text=self._text, **told)
             case Failed():
                 return _encode_sse(**openai_error_body(event.error()))
         return b""
@@ -87,7 +104,13 @@ class TranscriptionEncoder:
             return b""
         delta = one.text if self._text else one.text.lstrip()
         self._text += delta
-        return _encode_sse(type="transcript.text.delta", delta=delta) if delta else b""
+        told = self._call.logprobs_of([one])
+        if told:
+            self._segments.append(one)
+        if self._call.format != "diarized_json":
+            return _encode_sse(type="transcript.text.delta", delta=delta, **told) if delta else b""
+        segment = _diarized_segment_fields(next(self._numbers), one)
+        return _encode_sse(type="transcript.text.delta", delta=delta, segment_id=segment["id"]) + _encode_sse(**segment)
 
 
 def _transcription_usage(seconds: float) -> dict[str, Any]:
@@ -111,6 +134,31 @@ def _segment_fields(number: int, one: Segment) -> dict[str, Any]:
         "compression_ratio": one.compression_ratio,
         "no_speech_prob": one.no_speech_prob,
     }
+
+
+def _diarized_fields(text: str, recording: Recording, segments: Sequence[Segment]) -> dict[str, Any]:
+    return {
+        "task": "transcribe",
+        "duration": round(recording.seconds, 3),
+        "text": text,
+        "segments": [_diarized_segment_fields(number, one) for number, one in enumerate(segments)],
+        "usage": _transcription_usage(recording.seconds),
+    }
+
+
+def _diarized_segment_fields(number: int, one: Segment) -> dict[str, Any]:
+    return {
+        "type": "transcript.text.segment",
+        "id": f"seg_{number:03}",
+        "start": round(one.start, 3),
+        "end": round(one.end, 3),
+        "text": one.text.strip(),
+        "speaker": one.speaker,
+    }
+
+
+def _logprob_fields(token: TokenLogprob) -> dict[str, Any]:
+    return {"token": token.text, "bytes": list(token.bytes), "logprob": token.logprob}
 
 
 def _word_fields(one: Word) -> dict[str, Any]:

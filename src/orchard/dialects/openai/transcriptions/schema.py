@@ -6,7 +6,12 @@ from msgspec import Meta, Struct
 
 from orchard.dialects.common.fields import BodyType, Refused, ServingFields
 
-Format = Literal["json", "text", "srt", "verbose_json", "vtt"]
+Format = Literal["json", "text", "srt", "verbose_json", "vtt", "diarized_json"]
+
+
+SpeakerName = Annotated[str, Meta(min_length=1, max_length=64)]
+MOST_KNOWN_SPEAKERS = 4
+"""As many as in OpenAI's API."""
 
 
 class ServerVad(Struct, kw_only=True):
@@ -28,11 +33,11 @@ class TranscriptionBody(ServingFields, kw_only=True):
     timestamp_granularities: Annotated[list[Literal["word", "segment"]], Meta(max_length=2)] | None = None
     stream: bool | None = None
     chunking_strategy: Literal["auto"] | ServerVad | None = None
-    include: Refused | None = None
+    include: Annotated[list[Literal["logprobs"]], Meta(max_length=1)] | None = None
+    known_speaker_names: Annotated[list[SpeakerName], Meta(min_length=1, max_length=MOST_KNOWN_SPEAKERS)] | None = None
+    known_speaker_references: Annotated[list[str], Meta(max_length=MOST_KNOWN_SPEAKERS)] | None = None
     keywords: Refused | None = None
     languages: Refused | None = None
-    known_speaker_names: Refused | None = None
-    known_speaker_references: Refused | None = None
 
 
 BODY = BodyType(TranscriptionBody, model_kind="transcription model")

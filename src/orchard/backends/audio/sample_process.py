@@ -1,0 +1,52 @@
+"""The process that checks one short recording, by the name of this module: `python -m … SOURCE TARGET LEAST MOST`.
+
+It writes the recording to TARGET as speech models read it, and says on stdout in JSON what is wrong with it.
+"""
+
+import json
+import os
+import resource
+import sys
+import wave
+
+_CPU_SECONDS = 50
+
+
+def main() -> None:
+    """Check the recording that the command line names; it must last LEAST to MOST seconds."""
+    source, target, least, most = sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4])
+    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
+    try:
+        import numpy as np
+
+        from orchard.backends.audio.decode import SilentError, decode_recording
+    except ImportError:
+        print(json.dumps({"error": "the server reads no recordings: pip install 'mlx-orchard[audio]'"}))
+        return
+    from orchard.core.errors import OrchardError
+    from orchard.core.tasks.speak import RATE
+
+    blocks = []
+    try:
+        for block in decode_recording(source, "recording", RATE):
+            blocks.append(block)
+            if sum(map(len, blocks)) > most * RATE:
+                break
+    except SilentError:
+        print(json.dumps({"error": "it is silent"}))
+        return
+    except OrchardError as error:
+        print(json.dumps({"error": error.message}))
+        return
+    samples = np.concatenate(blocks)
+    if not least * RATE <= len(samples) <= most * RATE:
+        print(json.dumps({"error": f"it must last {least:g} to {most:g} seconds"}))
+        return
+    with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file, wave.open(file, "wb") as out:
+        out.setparams((1, 2, RATE, 0, "NONE", ""))
+        out.writeframes(np.round(np.clip(samples, -1, 1) * 32767).astype("<i2").tobytes())
+    print("{}")
+
+
+if __name__ == "__main__":
+    main()
