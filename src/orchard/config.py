@@ -289,6 +289,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_upload_bytes: Annotated[
         PositiveSize, setting("limits", "The most bytes in an uploaded file, such as a recording to transcribe.")
     ] = 2**30
+    voices_dir: Annotated[
+        Folder, setting("media", "The folder for voices that callers make from recordings, and for consents.")
+    ] = "~/.orchard/voices"
+    require_voice_consent: Annotated[
+        bool, setting("media", "Make a voice from a recording only with the id of a recorded consent.")
+    ] = True
     allow_private_media: Annotated[
         bool, setting("media", "Fetch images and other media from private and local addresses too.")
     ] = False

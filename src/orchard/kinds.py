@@ -43,7 +43,7 @@ _RANKER_TASKS = ("ForSequenceClassification",)
 _RANKER_FILES = {"1_LogitScore"}
 # What sentence-transformers writes beside the weights.
 _EMBEDDING_FILES = {"modules.json", "config_sentence_transformers.json"}
-# mlx-audio's names. Types that `backends.audio.speakers` doesn't know fail to load, with a reason.
+# mlx-audio's names.
 _SPEAKERS = {
     "bailingmm",
     "bark",

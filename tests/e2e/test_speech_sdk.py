@@ -22,7 +22,7 @@ from orchard.gateway.models.registry import resolve_model
 from tests.support.fuzzing import AMOUNT, fuzz, sent_to
 from tests.support.proofs import prove_served
 from tests.support.serving import Server, serve
-from tests.support.sounds import use_ffmpeg
+from tests.support.sounds import noise, use_ffmpeg, wav
 from tests.support.speech_models import make_qwen3_tts
 
 Format = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
@@ -40,8 +40,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         models = tmp_path_factory.mktemp("models")
         (models / "tiny-tts").mkdir()
         make_qwen3_tts(models / "tiny-tts")
+        (models / "copier").mkdir()
+        make_qwen3_tts(models / "copier", "base")
         with serve(
-            [resolve_model("demo"), resolve_model(str(models / "tiny-tts"))], spare=False, max_loaded_models=2
+            [resolve_model("demo"), *(resolve_model(str(models / name)) for name in ("tiny-tts", "copier"))],
+            spare=False,
+            max_loaded_models=3,
+            voices_dir=str(models / "voices"),
         ) as running:
             yield running
 
@@ -54,7 +59,7 @@ def client(server: Server) -> Iterator[OpenAI]:
 
 def _say(client: OpenAI, text: str = TEXT, voice: Any = "ryan", **fields: Any) -> openai.HttpxBinaryResponseContent:
     create: Any = client.audio.speech.create
-    said: openai.HttpxBinaryResponseContent = create(model="tiny-tts", input=text, voice=voice, **fields)
+    said: openai.HttpxBinaryResponseContent = create(**{"model": "tiny-tts", "input": text, "voice": voice, **fields})
     return said
 
 
@@ -175,6 +180,56 @@ def test_a_chat_runs_beside_speech_and_both_are_counted(server: Server, client: 
     counted = httpx.get(f"{server.url}/v1/stats").json()["models"]["tiny-tts"]
     assert counted["units"]["seconds of speech"] > 0
     assert counted["tokens"]["prompt"] > 0
+
+
+RECORDING = ("me.wav", wav(noise(1.2)), "audio/wav")
+
+
+def test_a_voice_is_made_with_consent_speaks_and_is_deleted(client: OpenAI) -> None:
+    consents = client.audio.voice_consents
+    consent = consents.create(language="en-US", name="Ann", recording=RECORDING)
+    assert (consent.object, consent.language, consent.name) == ("audio.voice_consent", "en-US", "Ann")
+    second = consents.create(language="de", name="Bo", recording=RECORDING)
+    assert {one.id for one in consents.list(limit=1)} == {consent.id, second.id}, "page by page"
+    assert consents.update(consent.id, name="Anna").name == consents.retrieve(consent.id).name == "Anna"
+    voice = client.audio.voices.create(
+        audio_sample=RECORDING, consent=consent.id, name="Anna", extra_body={"transcript": "Hello"}
+    )
+    assert (voice.object, voice.type, voice.name) == ("audio.voice", "audio_sample", "Anna")
+    assert voice.id in {one["id"] for one in httpx.get(f"{client.base_url}audio/voices").json()["data"]}
+    said = _say(client, voice={"id": voice.id}, model="copier", response_format="pcm")
+    assert (len(said.content), said.response.headers["x-voice"]) == (2 * SAMPLES, voice.id)
+    for fields in ({"model": "copier", "voice": "alloy"}, {"voice": voice.id}):
+        with pytest.raises(openai.BadRequestError, match="`voice` can't be served") as refused:
+            _say(client, **fields)
+        assert refused.value.param == "voice"
+    assert consents.delete(consent.id).deleted
+    gone = client.audio.voices.delete(voice.id)
+    assert (gone.id, gone.deleted, gone.object) == (voice.id, True, "audio.voice.deleted")
+    for work in (lambda: client.audio.voices.delete(voice.id), lambda: consents.retrieve(consent.id)):
+        with pytest.raises(openai.NotFoundError):
+            work()
+    with pytest.raises(openai.BadRequestError, match="only copies voices"):
+        _say(client, voice=voice.id, model="copier")
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"consent": "cons_" + "0" * 24}, "consent"),
+        ({"name": ""}, "name"),
+        ({"name": "\u202e"}, "name"),
+        ({"consent": ""}, "consent"),
+        ({"extra_body": {"type": "prompt", "prompt": "A giant"}}, "type"),
+        ({"extra_body": {"script_hint": "Hi"}}, "script_hint"),
+        ({"audio_sample": ("a.png", b"x", "image/png")}, "audio_sample"),
+    ],
+)
+def test_voices_that_cant_be_made(client: OpenAI, fields: dict[str, Any], param: str) -> None:
+    create: Any = client.audio.voices.create
+    with pytest.raises(openai.BadRequestError) as refused:
+        create(**{"audio_sample": RECORDING, "consent": "cons_1", "name": "Me", **fields})
+    assert refused.value.param == param
 
 
 @pytest.mark.timeout(3600)

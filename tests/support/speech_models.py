@@ -37,7 +37,11 @@ def make_qwen3_tts(folder: Path, kind: str = "custom_voice", size: str = "1b7", 
         "tts_bos_token_id": 2,
         "tts_eos_token_id": 3,
         "sample_rate": 24_000,
-        "speaker_encoder_config": {"enc_dim": _WIDE, "enc_channels": [_WIDE] * 5, "enc_attention_channels": _WIDE},
+        "speaker_encoder_config": {
+            "enc_dim": 32,  # the talker puts it beside its own embeddings
+            "enc_channels": [*[_WIDE] * 4, 3 * _WIDE],
+            "enc_attention_channels": _WIDE,
+        },
         "talker_config": {
             **{name: _CODES + at for at, name in enumerate((*special, "codec_pad_id", "codec_bos_id"))},
             "spk_id": {"vivian": _CODES + 10, "ryan": _CODES + 11} if kind == "custom_voice" else {},

@@ -25,6 +25,7 @@ FailureKind = Literal[
     "response_not_found",  # no response with that id is stored
     "conversation_not_found",  # no conversation with that id is stored
     "completion_not_found",  # no chat completion with that id is stored
+    "voice_not_found",  # no voice, or no consent, with that id is kept
     "item_not_found",  # no item with that id is stored
     "method_not_allowed",  # the route exists, the HTTP method does not
     "payload_too_large",  # the body is over the limit

@@ -37,12 +37,14 @@ class Voice(NamedTuple):
 
 
 def voices(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the voices of a speech model: those of its config.json, else DEFAULT_VOICE.
+    """Return the voices of a speech model: those of its config.json, else DEFAULT_VOICE; none if it only copies voices.
 
     A model whose voice is a description has OpenAI's voices. Anybody may have written the file: nothing here raises.
     """
     if config.get("tts_model_type") == "voice_design":
         return OPENAI_VOICES
+    if config.get("model_type") == "qwen3_tts" and config.get("tts_model_type", "base") == "base":
+        return ()
     talker = config.get("talker_config")
     named = talker.get("spk_id") if isinstance(talker, dict) else None
     # A name that can't be printed could not be encoded as JSON either.

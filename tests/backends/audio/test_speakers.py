@@ -1,20 +1,23 @@
 """Speech models: tiny random ones of each type, compared with the library."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import mlx.core as mx
 import mlx_audio.tts.utils
 import numpy as np
 import pytest
+from mlx_audio.tts.models.qwen3_tts import qwen3_tts
 from transformers.models.auto import tokenization_auto
 
-from orchard.backends.audio.speakers import Speaker, load_speaker
+from orchard.backends.audio.speakers import SampleVoice, Speaker, load_speaker
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.speak import RATE
 from orchard.core.voices import OPENAI_VOICES
+from tests.support.sounds import noise
 from tests.support.speech_models import make_qwen3_tts, make_soprano
 
 PASSAGE = "Hello there."
@@ -96,9 +99,33 @@ def test_soprano_has_one_voice_at_our_rate(tmp_path: Path, monkeypatch: pytest.M
     assert len(spoken.sound) == (spoken.tokens - 1) * 256 * RATE // 3_200
 
 
-def test_a_model_that_only_copies_voices_is_refused(tmp_path: Path) -> None:
+SAMPLE = SampleVoice(noise(2, RATE).astype(np.float32) / np.float32(32768), None)
+
+
+@pytest.mark.parametrize("transcript", [None, "Who is there?"])
+def test_qwen3_tts_base_copies_a_voice_as_the_library_does(tmp_path: Path, transcript: str | None) -> None:
     make_qwen3_tts(tmp_path, "base")
-    with pytest.raises(OrchardError, match="only copies voices of recordings"):
+    speaker = _load(tmp_path)
+    assert (speaker.voices, speaker.instructions, speaker.copies) == ((), "refused", True)
+
+    def heard(sample: SampleVoice) -> Any:
+        mx.random.seed(7)
+        return np.concatenate([piece.sound for piece in speaker.say(PASSAGE, sample, None)])
+
+    voice = SAMPLE._replace(transcript=transcript)
+    said = heard(voice)
+    library = mlx_audio.tts.utils.load_model(tmp_path)
+    mx.random.seed(7)
+    options = {"ref_audio": mx.array(voice.sound), "ref_text": transcript, "max_tokens": FRAMES}
+    (whole,) = library.generate(PASSAGE, **options)
+    np.testing.assert_allclose(said, np.array(whole.audio), atol=2e-3)
+    assert not np.array_equal(said, heard(voice._replace(sound=voice.sound[::-1].copy() * 3)))
+
+
+def test_a_base_model_without_its_speaker_encoder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_qwen3_tts(tmp_path, "base")
+    monkeypatch.setattr(qwen3_tts, "Qwen3TTSSpeakerEncoder", lambda config: None)
+    with pytest.raises(OrchardError, match=r"speaker.encoder"):
         _load(tmp_path)
 
 
@@ -108,7 +135,12 @@ def _edit(folder: Path, **fields: Any) -> None:
 
 
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
-    "another type": (lambda folder: _edit(folder, model_type="bark"), "types qwen3_tts, soprano, and it is a bark"),
+    "a type that mlx-audio doesn't know": (lambda folder: _edit(folder, model_type="nonsuch"), "nonsuch"),
+    "a phonemiser": (lambda folder: _edit(folder, model_type="kokoro"), "the phonemiser misaki, which Orchard doesn't"),
+    "files of another repository": (
+        lambda folder: _edit(folder, model_type="dia"),
+        "'hf download mlx-community/descript-audio-codec-44khz' fetches them",
+    ),
     "no speech_tokenizer": (lambda folder: (folder / "speech_tokenizer").rename(folder / "gone"), "speech_tokenizer"),
     "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), "its tokenizer"),
     "code of its own": (
@@ -149,3 +181,51 @@ def test_code_of_the_folder_is_not_run_even_if_the_library_asks_for_it(
     monkeypatch.setattr(tokenization_auto, "resolve_trust_remote_code", lambda *args, **named: True)
     with pytest.raises(OrchardError, match="its tokenizer"):
         _load(tmp_path)
+
+
+class Library:
+    """A network as mlx-audio has many; it notes what it is asked for."""
+
+    sample_rate = 12_000
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+    def generate(
+        self,
+        text: str,
+        instruct: str | None = None,
+        ref_audio: str | mx.array | None = None,
+        ref_text: str | None = None,
+        verbose: bool = True,
+    ) -> Iterator[Any]:
+        self.asked.append(
+            {"text": text, "instruct": instruct, "audio": ref_audio, "words": ref_text, "verbose": verbose}
+        )
+        for at in range(2):
+            print("what the library says")
+            yield SimpleNamespace(audio=mx.full((600,), 0.5 + at / 4), sample_rate=12_000, token_count=3)
+
+
+def test_other_models_are_asked_by_the_parameters_that_they_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = Library()
+    monkeypatch.setattr(mlx_audio.tts.utils, "load_model", lambda folder, **options: network)
+    (tmp_path / "config.json").write_text('{"model_type": "voxcpm"}')
+    speaker = _load(tmp_path)
+    assert (speaker.voices, speaker.instructions, speaker.copies) == (("default",), "optional", True)
+    assert speaker.count_tokens("one two") == 2
+    pieces = list(speaker.say("Hi.", "default", "Calm."))
+    assert [(len(piece.sound), piece.tokens) for piece in pieces] == [(1200, 3), (1200, 3)]
+    voice = SAMPLE._replace(transcript="Who is there?")
+    list(speaker.say("Hi.", voice, None))
+    plain, copied = network.asked
+    assert plain == {"text": "Hi.", "instruct": "Calm.", "audio": None, "words": None, "verbose": False}
+    assert (copied["words"], copied["instruct"], copied["audio"].shape) == ("Who is there?", None, (RATE,))
+    with pytest.raises(OrchardError, match="only if the `transcript` of its sample was given"):
+        next(speaker.say("Hi.", SAMPLE, None))
+    assert capsys.readouterr().out == ""

@@ -14,14 +14,15 @@ import pytest
 from orchard.backends.audio import encode, speech
 from orchard.backends.audio.encode import open_encoder
 from orchard.backends.audio.passages import split_into_passages
-from orchard.backends.audio.speakers import Instructions, SpeechPiece, load_speaker
+from orchard.backends.audio.speakers import Instructions, SampleVoice, SpeechPiece, load_speaker
 from orchard.backends.audio.speech import MAX_REQUESTS, SpeechService
 from orchard.backends.ffmpeg import FfmpegError
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
 from orchard.core.request import Priority, Request, Sender
-from orchard.core.tasks.speak import RATE, Sound, Speak, SpeechOptions
+from orchard.core.tasks.speak import RATE, Sound, Speak, SpeechOptions, VoiceSample
 from orchard.core.voices import DESCRIPTIONS
+from tests.support.sounds import noise, wav
 from tests.support.speech_models import make_qwen3_tts
 
 PIECES = 3  # of a passage
@@ -31,21 +32,22 @@ SAMPLES = 100  # of a piece
 class Stub:
     """A speaker whose every piece waits for a permit; it notes what it says, and in which thread."""
 
-    voices = ("ann", "bob")
+    voices: tuple[str, ...] = ("ann", "bob")
 
     def __init__(self) -> None:
+        self.copies = False
         self.instructions: Instructions = "optional"
         self.permits = threading.Semaphore(0)
         self.begun = threading.Event()
         self.said: list[str] = []
-        self.told: list[tuple[str, str | None]] = []
+        self.told: list[tuple[str | SampleVoice, str | None]] = []
         self.threads: set[int] = set()
         self.short: Callable[[str, int], bool] = lambda passage, piece: False
 
     def count_tokens(self, text: str) -> int:
         return len(text.split())
 
-    def say(self, passage: str, voice: str, instructions: str | None) -> Generator[SpeechPiece]:
+    def say(self, passage: str, voice: str | SampleVoice, instructions: str | None) -> Generator[SpeechPiece]:
         if passage == "Hello.":  # the load's
             return
         self.told.append((voice, instructions))
@@ -384,3 +386,38 @@ async def test_mlx_keeps_to_the_limit(stub: Stub) -> None:
     service.limit_memory(2**29, 2**34)
     assert mx.set_memory_limit(2**35) == 2**29
     await service.close(0)
+
+
+def sampled(seconds: float = 1, **changes: Any) -> VoiceSample:
+    return VoiceSample(wav(noise(seconds, RATE), **{"rate": RATE, **changes}), "Who is there?")
+
+
+async def test_the_voice_of_a_recording_is_copied(stub: Stub, running: Running) -> None:
+    stub.copies = True
+    stub.permits.release(100)
+    running.submit("a", "One.", voice="voice_1", sample=sampled())
+    assert isinstance(await running.end_of("a"), Finished)
+    assert running.events["a"][0] == Started(1, voice="voice_1")
+    ((voice, _),) = stub.told
+    assert isinstance(voice, SampleVoice)
+    assert voice.transcript == "Who is there?"
+    np.testing.assert_array_equal(voice.sound, noise(1, RATE).astype(np.float32) / 32768)
+
+
+UNFIT: list[tuple[bool, tuple[str, ...], VoiceSample | None, str]] = [
+    (False, ("ann",), sampled(), "can't copy the voice of a recording; its own voices are ann"),
+    (True, (), None, "only copies voices: name the id of one that POST /v1/audio/voices has made"),
+    (True, ("ann",), VoiceSample(b"RIFF"), "the sample of `voice` is broken"),
+    (True, ("ann",), sampled(rate=8000), "its layout is another"),
+]
+
+
+@pytest.mark.parametrize("case", UNFIT)
+async def test_voices_that_cant_be_copied(
+    stub: Stub, running: Running, case: tuple[bool, tuple[str, ...], VoiceSample | None, str]
+) -> None:
+    stub.copies, stub.voices, sample, words = case
+    running.submit("a", "One.", sample=sample)
+    failed = await running.end_of("a")
+    assert isinstance(failed, Failed)
+    assert (failed.kind, failed.param, words in failed.message) == ("invalid_request", "voice", True)

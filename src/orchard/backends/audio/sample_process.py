@@ -9,23 +9,20 @@ import resource
 import sys
 import wave
 
+from orchard.core.errors import OrchardError
+from orchard.core.tasks.speak import RATE
+
 _CPU_SECONDS = 50
 
 
-def main() -> None:
-    """Check the recording that the command line names; it must last LEAST to MOST seconds."""
-    source, target, least, most = sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4])
-    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
+def convert_recording(source: str, target: str, least: float, most: float) -> str | None:
+    """Write a recording of `least` to `most` seconds as a WAV file; return what is wrong with it, if anything is."""
     try:
         import numpy as np
 
         from orchard.backends.audio.decode import SilentError, decode_recording
     except ImportError:
-        print(json.dumps({"error": "the server reads no recordings: pip install 'mlx-orchard[audio]'"}))
-        return
-    from orchard.core.errors import OrchardError
-    from orchard.core.tasks.speak import RATE
-
+        return "the server reads no recordings: pip install 'mlx-orchard[audio]'"
     blocks = []
     try:
         for block in decode_recording(source, "recording", RATE):
@@ -33,20 +30,18 @@ def main() -> None:
             if sum(map(len, blocks)) > most * RATE:
                 break
     except SilentError:
-        print(json.dumps({"error": "it is silent"}))
-        return
+        return "it is silent"
     except OrchardError as error:
-        print(json.dumps({"error": error.message}))
-        return
+        return error.message
     samples = np.concatenate(blocks)
     if not least * RATE <= len(samples) <= most * RATE:
-        print(json.dumps({"error": f"it must last {least:g} to {most:g} seconds"}))
-        return
+        return f"it must last {least:g} to {most:g} seconds"
     with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file, wave.open(file, "wb") as out:
         out.setparams((1, 2, RATE, 0, "NONE", ""))
         out.writeframes(np.round(np.clip(samples, -1, 1) * 32767).astype("<i2").tobytes())
-    print("{}")
+    return None
 
 
 if __name__ == "__main__":
-    main()
+    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
+    print(json.dumps({"error": convert_recording(sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4]))}))

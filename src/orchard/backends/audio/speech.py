@@ -1,7 +1,9 @@
 """The service of speech models: passages of all requests take turns in the thread that owns MLX."""
 
 import asyncio
+import io
 import logging
+import wave
 from collections.abc import Generator
 from pathlib import Path
 
@@ -10,14 +12,14 @@ import numpy as np
 
 from orchard.backends.audio import encode
 from orchard.backends.audio.passages import split_into_passages
-from orchard.backends.audio.speakers import Speaker, SpeechPiece, load_speaker
+from orchard.backends.audio.speakers import SampleVoice, Speaker, SpeechPiece, load_speaker
 from orchard.backends.ffmpeg import FfmpegError
 from orchard.backends.service import Emit, Heartbeat, LoadResult, Progress
 from orchard.backends.turns import TurnService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
 from orchard.core.request import Request
-from orchard.core.tasks.speak import RATE, Sound, Speak, SpeechOptions
+from orchard.core.tasks.speak import RATE, Sound, Speak, SpeechOptions, VoiceSample
 from orchard.core.voices import Voice, choose_description, choose_voice
 from orchard.device.out_of_memory import (
     free_after_error,
@@ -34,6 +36,7 @@ MAX_REQUESTS = 64
 _RETRY_AFTER = 5
 _END_PIECE = (None, True)
 _LARGEST_SAMPLE = 32_767
+_TRIAL_SOUND = np.random.default_rng(0).uniform(-0.1, 0.1, 3 * RATE).astype(np.float32)
 
 # The next piece of a file, and whether a passage ends with it.
 _Piece = tuple[bytes | None, bool]
@@ -43,6 +46,7 @@ class _Speech:
     """A request that has not ended. The thread that owns MLX makes its `pieces`, passage by passage."""
 
     def __init__(self, request: Request, task: Speak, speaker: Speaker, voice: Voice) -> None:
+        """Raise OrchardError if the sample of the voice can't be read."""
         self.request = request
         self.id = request.id
         self.voice = voice
@@ -51,15 +55,15 @@ class _Speech:
         self.text_tokens = 0
         self.tokens = 0
         self.samples = 0
-        self.pieces = self._make_pieces(task, speaker)
+        self.pieces = self._make_pieces(task, speaker, _read_sample(task.sample) if task.sample else voice.name)
 
-    def _make_pieces(self, task: Speak, speaker: Speaker) -> Generator[_Piece]:
+    def _make_pieces(self, task: Speak, speaker: Speaker, voice: str | SampleVoice) -> Generator[_Piece]:
         self.text_tokens = speaker.count_tokens(task.text)
         encoder = encode.open_encoder(task.format, task.speed)
         instructions = self.voice.description or task.instructions
         try:
             for passage in split_into_passages(task.text):
-                for sound, tokens in _say_passage(speaker, passage, self.voice.name, instructions):
+                for sound, tokens in _say_passage(speaker, passage, voice, instructions):
                     self.samples += len(sound)
                     self.tokens += tokens
                     samples = np.round(np.clip(sound, -1, 1) * _LARGEST_SAMPLE).astype(np.int16)
@@ -76,7 +80,7 @@ class _Speech:
 
 
 def _say_passage(
-    speaker: Speaker, passage: str, voice: str, instructions: str | None, tries: int = 2
+    speaker: Speaker, passage: str, voice: str | SampleVoice, instructions: str | None, tries: int = 2
 ) -> Generator[SpeechPiece]:
     """Say a passage. If memory runs out before the first sound, say each half; try a single word `tries` times.
 
@@ -102,6 +106,29 @@ def _say_passage(
     middle = len(words) // 2
     for part in (words[:middle], words[middle:]) if middle else (words,):
         yield from _say_passage(speaker, " ".join(part), voice, instructions, tries)
+
+
+def _copied_voice(task: Speak, speaker: Speaker) -> Voice:
+    """Return the voice of a request that copies one. Raise OrchardError if it can't be copied, or there is none."""
+    if not speaker.copies:
+        why = "this model can't copy the voice of a recording; its own voices are " + ", ".join(speaker.voices)
+    elif not task.sample:
+        why = "this model only copies voices: name the id of one that POST /v1/audio/voices has made for this key"
+    else:
+        return Voice(task.voice or "")
+    raise OrchardError("invalid_request", f"`voice` can't be served: {why}", param="voice")
+
+
+def _read_sample(sample: VoiceSample) -> SampleVoice:
+    """Return a sample, which the gateway has stored as a WAV file. Raise OrchardError if it can't be read."""
+    try:
+        with wave.open(io.BytesIO(sample.sound)) as file:
+            if file.getparams()[:3] != (1, 2, RATE):
+                raise wave.Error("its layout is another")
+            samples = np.frombuffer(file.readframes(file.getnframes()), "<i2")
+    except (wave.Error, EOFError) as error:
+        raise OrchardError("invalid_request", f"the sample of `voice` is broken: {error}", param="voice") from None
+    return SampleVoice(samples.astype(np.float32) / np.float32(_LARGEST_SAMPLE + 1), sample.transcript)
 
 
 class SpeechService(TurnService[_Speech]):
@@ -131,7 +158,8 @@ class SpeechService(TurnService[_Speech]):
         """Load the model, in the thread that owns MLX."""
         speaker = load_speaker(self._folder, progress)
         self._weights_bytes = mx.get_active_memory()
-        said = speaker.say("Hello.", speaker.voices[0], None if speaker.instructions == "refused" else "Calm.")
+        voice = speaker.voices[0] if speaker.voices else SampleVoice(_TRIAL_SOUND, None)
+        said = speaker.say("Hello.", voice, None if speaker.instructions == "refused" else "Calm.")
         next(said, None)
         said.close()
         return speaker
@@ -142,11 +170,11 @@ class SpeechService(TurnService[_Speech]):
         assert isinstance(task, Speak)
         assert speaker
         try:
-            voice = self._check_request(request, task, speaker)
+            speech = _Speech(request, task, speaker, self._check_request(request, task, speaker))
         except OrchardError as error:
             self._tell((request.id, [Failed.from_error(error)]))
             return
-        self._add(_Speech(request, task, speaker, voice))
+        self._add(speech)
         self._tell()
         self._start_work()
 
@@ -155,7 +183,9 @@ class SpeechService(TurnService[_Speech]):
         if not self._has_place(MAX_REQUESTS, request):
             message = f"{MAX_REQUESTS} requests wait for this model already"
             raise OrchardError("overloaded", message, retry_after=_RETRY_AFTER)
-        if speaker.instructions == "voice":
+        if task.sample or not speaker.voices:
+            voice = _copied_voice(task, speaker)
+        elif speaker.instructions == "voice":
             voice = choose_description(task.voice, self._named_voices)
             voice = Voice("", task.instructions) if task.instructions else voice
         else:

@@ -15,11 +15,18 @@ RATE = 24_000
 """The sample rate of all speech in Hz. It is that of OpenAI's `pcm`, whose files don't contain a rate."""
 
 
+class VoiceSample(Struct, frozen=True):
+    """A recording whose voice is to be copied: a WAV file with one channel at `RATE`, and what it says, if known."""
+
+    sound: bytes
+    transcript: str | None = None
+
+
 class Speak(Task, frozen=True, tag="speak"):
     """Speak a text of 1 to `MAX_INPUT_CHARS` characters. The answer is `Sound`s, which together are one file.
 
     `voice`: see `core.voices`; None: the model's first one. `instructions` describe how to speak. `speed` 2 is twice as
-    fast, at the same pitch.
+    fast, at the same pitch. `sample`: the recording of the voice, if `voice` is the id of one that the caller has made.
     """
 
     gives: ClassVar[str] = "speech"
@@ -32,6 +39,7 @@ class Speak(Task, frozen=True, tag="speak"):
     instructions: str | None = None
     speed: float = 1.0
     format: SoundFormat = "mp3"
+    sample: VoiceSample | None = None
 
 
 class Sound(Struct, frozen=True, array_like=True):

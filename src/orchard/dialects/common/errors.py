@@ -20,6 +20,7 @@ STATUSES: dict[FailureKind, int] = {
     "response_not_found": 404,
     "conversation_not_found": 404,
     "completion_not_found": 404,
+    "voice_not_found": 404,
     "item_not_found": 404,
     "method_not_allowed": 405,
     "head_too_large": 431,

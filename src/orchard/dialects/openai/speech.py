@@ -14,6 +14,7 @@ from orchard.core.voices import OPENAI_VOICES
 from orchard.dialects.common.fields import BodyType, ServingFields, header_priority, make_request
 from orchard.dialects.common.json_body import invalid_field
 from orchard.dialects.openai.errors import openai_error_body
+from orchard.dialects.openai.voices import voice_fields
 
 VoiceName = Annotated[str, Meta(min_length=1, max_length=256)]
 
@@ -115,11 +116,13 @@ def _speech_usage(used: Usage) -> dict[str, int]:
     return {"input_tokens": used.prompt_tokens, "output_tokens": used.completion_tokens, "total_tokens": total}
 
 
-def voice_list(models: Sequence[tuple[str, Sequence[str]]], is_known: bool) -> dict[str, Any]:
+def voice_list(
+    models: Sequence[tuple[str, Sequence[str]]], made: Sequence[tuple[str, str, int]], is_known: bool
+) -> dict[str, Any]:
     """Return the list of voices; `models` are pairs of a model's id and its voices.
 
-    `voices`, which Open WebUI reads, has names that requests may use. A caller without a key (`is_known` False) sees
-    nothing else.
+    `made` are the id, the name and the time of each voice that the caller has made from a recording. `voices`, which
+    Open WebUI reads, has names that requests may use. A caller without a key (`is_known` False) sees nothing else.
     """
     names = dict.fromkeys([*(voice for _, own in models for voice in own), *OPENAI_VOICES])
     voices = [
@@ -127,4 +130,5 @@ def voice_list(models: Sequence[tuple[str, Sequence[str]]], is_known: bool) -> d
         for model, own in (models if is_known else ())
         for voice in own
     ]
+    voices += [voice_fields(*one) for one in made]
     return {"object": "list", "data": voices, "voices": [{"id": name, "name": name} for name in names]}

@@ -30,6 +30,7 @@ from orchard.gateway.summarize.overflow import Overflow
 from orchard.gateway.voice.hearing import Hearing
 from orchard.gateway.voice.kept_texts import KeptTexts
 from orchard.gateway.voice.requests import VoiceRequests
+from orchard.gateway.voices import VoiceStore
 
 
 class AppState:
@@ -52,6 +53,7 @@ class AppState:
         self.upload_folder = UploadFolder()
         self.uploads = UploadReader(settings, self.upload_folder, arriving)
         self.kept_images = KeptImages()
+        self.voices = VoiceStore(settings.voices_dir)
         self.media = MediaResolver(settings, arriving, fetcher)
         self.overflow = Overflow(pool, settings)
         self.kept_texts = KeptTexts()

@@ -3,6 +3,7 @@
 from typing import Any
 
 from fastapi import APIRouter
+from msgspec.structs import replace
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -40,7 +41,8 @@ def add_speech_routes(routes: APIRouter, site: AppState) -> None:
         else:
             entries = site.pool.registry.configured_models()
         found = [(entry.id, entry.voice_names) for entry in entries if entry.serves(Speak)]
-        return voice_list(found, is_known)
+        made = await run_in_threadpool(site.voices.list, "voice", http.state.caller) if is_known else []
+        return voice_list(found, [(one.id, one.name, one.created_at) for one in made], is_known)
 
 
 async def answer_speech(site: AppState, http: Request, model: str | None = None) -> Response:
@@ -48,4 +50,8 @@ async def answer_speech(site: AppState, http: Request, model: str | None = None)
     body = await site.bodies.read(http)
     header = http.headers.get(PRIORITY_HEADER)
     call = parse(body, http.state.id, header, model=model, default=site.pool.only_model(Speak))
+    task = call.request.task
+    if isinstance(task, Speak) and task.voice and task.voice.startswith("voice_"):
+        sample = await run_in_threadpool(site.voices.sample, http.state.caller, task.voice)
+        call = replace(call, request=replace(call.request, task=replace(task, sample=sample)))
     return await site.answer(http, call.request, call.encoder())

@@ -33,6 +33,7 @@ from orchard.gateway.routes import (
     server,
     speech,
     transcriptions,
+    voices,
 )
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import OPENAI_ERROR
@@ -83,6 +84,7 @@ ROUTES: list[RouteGroup] = [
         embeddings.add_embeddings_routes, openai_errors.openai_error_answer, _OPENAI, ("/embeddings",), "OpenAI"
     ),
     RouteGroup(speech.add_speech_routes, openai_errors.openai_error_answer, _OPENAI, ("/audio/speech",), "OpenAI"),
+    RouteGroup(voices.add_voices_routes, openai_errors.openai_error_answer, _OPENAI, (), "OpenAI"),
     RouteGroup(
         task_route("/rerank", _RERANK, Rerank, rerank.BODY, rerank.parse),
         openai_errors.openai_error_answer,
