@@ -80,6 +80,29 @@ def test_any_length_is_heard(models: dict[str, Diarizer], name: str, count: int)
     assert all(np.isfinite(turn).all() for chunk in chunks for turn in chunk.turns)
 
 
+@pytest.mark.parametrize("name", ["sortformer 2.1", "nemotron"])
+def test_a_chunk_for_which_memory_is_short_is_heard_once_more(
+    models: dict[str, Diarizer], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected, network = heard_frames(models[name], [SOUND]), models[name]._model
+    feed, fails = type(network).feed, [True, False, False, True]
+
+    def short(self: Any, *args: Any, **options: Any) -> Any:
+        result = feed(self, *args, **options)
+        if fails and fails.pop():
+            raise RuntimeError("[malloc] Unable to allocate 8 bytes.")
+        return result
+
+    monkeypatch.setattr(type(network), "feed", short)
+    blocks = [SOUND[: 5 * RATE], SOUND[5 * RATE :]]
+    assert heard_frames(models[name], blocks) == expected
+    assert not fails
+    fails += [True, True]
+    with pytest.raises(OrchardError) as raised:
+        list(models[name].hear(blocks))
+    assert raised.value.kind == "insufficient_memory"
+
+
 def test_other_models_are_refused(tmp_path: Path) -> None:
     folder = make_sortformer(tmp_path / "who")
     with pytest.raises(OrchardError, match="name it as the `diarizer` of a transcription model"):

@@ -1,6 +1,7 @@
 """mlx-audio's diarizers: models that tell who speaks when in a recording, chunk by chunk."""
 
 import contextlib
+import dataclasses
 import io
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +17,7 @@ from orchard.backends.audio.decode import RATE
 from orchard.backends.model_folder import evaluate_weights, explain_load_errors, forbid_code, read_config
 from orchard.backends.resampling import Samples
 from orchard.core.model_config import DIARIZER_KINDS
+from orchard.device.out_of_memory import retry_once
 
 log = logging.getLogger("orchard.worker")
 
@@ -67,7 +69,7 @@ class Diarizer:
         for chunk in _cut_chunks(blocks, max(1, frames) * frame):
             before = state.frames_processed
             # The spectrogram has a frame more than the samples: without the last one, the next chunk is in time.
-            result, state = self._model.feed(mx.array(chunk[:-1]), state, **options)
+            result, state = self._feed(chunk[:-1], state, **options)
             shift = (begin - before * frame) / RATE
             begin += len(chunk)
             yield HeardChunk(_turns_of_result(result, shift), begin / RATE)
@@ -77,10 +79,15 @@ class Diarizer:
         state = self._model.init_streaming_state()
         hop = self._model.config.processor_config.hop_length
         for block in blocks:
-            result, state = self._model.feed(mx.array(block), state)
+            result, state = self._feed(block, state)
             yield HeardChunk(_turns_of_result(result), state.frames_processed * hop / RATE)
-        result, state = self._model.feed(mx.zeros((0,)), state, final=True)
+        result, state = self._feed(np.zeros(0, np.float32), state, final=True)
         yield HeardChunk(_turns_of_result(result), state.samples_received / RATE)
+
+    def _feed(self, samples: Samples, state: Any, **options: Any) -> tuple[Any, Any]:
+        """Return the library's result for samples, and its next state; if memory runs out, try once more."""
+        # Nemotron changes the state that it is given.
+        return retry_once(lambda: self._model.feed(mx.array(samples), dataclasses.replace(state), **options))
 
 
 def _turns_of_result(result: Any, shift: float = 0.0) -> list[SpeakerTurn]:
