@@ -9,6 +9,7 @@ from typing import Any
 import mlx.core as mx
 from mlx.utils import tree_flatten
 from mlx_audio.stt.models.moonshine import moonshine
+from mlx_audio.stt.models.moss_transcribe_diarize import moss_transcribe_diarize
 from mlx_audio.stt.models.parakeet import parakeet
 from mlx_audio.stt.models.qwen3_asr import qwen3_asr
 from tokenizers import AddedToken
@@ -109,6 +110,34 @@ def make_qwen3_asr(folder: Path) -> Path:
         },
     }
     return _write(folder, config, qwen3_asr.Model(qwen3_asr.ModelConfig.from_dict(config)))
+
+
+def make_moss(folder: Path) -> Path:
+    """Write a MOSS-Transcribe-Diarize, which tells speakers apart."""
+    size = _write_tokenizer(folder, "<|audio_start|>", "<|audio_pad|>", "<|audio_end|>")
+    extractor = {"feature_extractor_type": "WhisperFeatureExtractor", "feature_size": 80}
+    (folder / "preprocessor_config.json").write_text(json.dumps(extractor))
+    template = "{% for one in messages %}{% for part in one.content %}"
+    template += (
+        "{% if part.type == 'audio' %}<|audio_start|><|audio_pad|><|audio_end|>{% else %}{{ part.text }}{% endif %}"
+    )
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>"}
+    settings["chat_template"] = template + "{% endfor %}{% endfor %}"
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    config = {
+        "model_type": "moss_transcribe_diarize",
+        "audio_token_id": size - 2,
+        "audio_config": {"d_model": 32, "encoder_layers": 1, "encoder_attention_heads": 2, "encoder_ffn_dim": 32},
+        "text_config": {
+            "vocab_size": size,
+            "hidden_size": 32,
+            "intermediate_size": 32,
+            "num_hidden_layers": 1,
+            **_HEADS,
+        },
+    }
+    network = moss_transcribe_diarize.Model(moss_transcribe_diarize.ModelConfig.from_dict(config))
+    return _write(folder, config, network)
 
 
 def _write_tokenizer(folder: Path, *special: str) -> int:

@@ -22,6 +22,7 @@ TRANSCRIPTION_KINDS = {
     "granite_speech_plus": "granite_speech",
     "mms": "mms",
     "moonshine": "moonshine",
+    "moss_transcribe_diarize": "moss_transcribe_diarize",
     "nemotron_asr": "nemotron_asr",
     "nemotron_asr_streaming": "nemotron_asr",
     "parakeet": "parakeet",

@@ -16,8 +16,10 @@ from orchard.backends.audio.listeners import Listener
 from orchard.backends.audio.transcription import TranscriptionService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output
+from orchard.core.media import MediaPart
 from orchard.core.request import Request
 from orchard.core.tasks.transcribe import (
+    KnownSpeaker,
     Recording,
     Segment,
     SpeechDetection,
@@ -26,13 +28,14 @@ from orchard.core.tasks.transcribe import (
     decode_transcription,
 )
 from orchard.gateway.models.registry import resolve_model
-from tests.support.listener_models import make_moonshine, make_parakeet, make_qwen3_asr
+from tests.support.listener_models import make_moonshine, make_moss, make_parakeet, make_qwen3_asr
 from tests.support.sounds import noise, wav
 
 MAKERS: dict[str, Callable[[Path], Path]] = {
     "parakeet": make_parakeet,
     "moonshine": make_moonshine,
     "qwen3_asr": make_qwen3_asr,
+    "moss_transcribe_diarize": make_moss,
 }
 
 
@@ -277,3 +280,45 @@ def test_one_that_only_aligns_is_not_served(folder: Path) -> None:
     model.generate = lambda audio, text: None  # type: ignore[method-assign, assignment, misc]
     with pytest.raises(ValueError, match="given text"):
         Listener("qwen3_asr", model)
+
+
+def spoken(model: Listener, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Let the model say this of each recording, a token at a time."""
+    tokens = model._model._tokenizer.encode(text, add_special_tokens=False)
+    monkeypatch.setattr(model._model, "stream_generate", lambda heard, **options: ((one, None) for one in tokens))
+
+
+def test_a_model_that_tells_speakers_apart(
+    models: dict[str, Listener], sound: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = models["moss_transcribe_diarize"]
+    spoken(model, monkeypatch, "[0.5][S02] Who is there?[1.25]\n[1.25][S01]Ann.[2][2.5][S02]Oh.[99]")
+    for fields in ({"speakers": True}, {"timed": True}, {}):
+        _, segments = transcribed(model, sound, **fields)
+        assert [(one.start, one.end, one.text, one.speaker) for one in segments] == [
+            (0.5, 1.25, " Who is there?", "A"),
+            (1.25, 2.0, " Ann.", "B"),
+            (2.5, 3.0, " Oh.", "A"),
+        ]
+    spoken(model, monkeypatch, "no times")
+    ((segment,)) = transcribed(model, sound, speakers=True)[1]
+    assert (segment.start, segment.end, segment.text, segment.speaker) == (0, 3, " no times", "A")
+    (folder / "long.wav").write_bytes(wav(noise(601, 8000), 8000))
+    with pytest.raises(OrchardError, match="tell speakers apart in recordings of at most 10 minutes"):
+        transcribed(model, str(folder / "long.wav"), speakers=True)
+    speaker = KnownSpeaker("Ann", MediaPart("audio", "", "x"))
+    for fields, param in (
+        ({"speakers": True, "known_speakers": (speaker,)}, "known_speaker_names"),
+        ({"words": True, "timed": True}, "timestamp_granularities"),
+        ({"logprobs": True}, "include"),
+    ):
+        with pytest.raises(OrchardError) as raised:
+            transcribed(model, sound, **fields)
+        assert raised.value.param == param
+
+
+def test_each_token_of_a_long_window_is_a_sign_of_life(models: dict[str, Listener], sound: str) -> None:
+    beats: list[int] = []
+    task = Transcribe(sound, speakers=True)
+    list(models["moss_transcribe_diarize"].transcribe(task, lambda: beats.append(1)))
+    assert len(beats) > 10

@@ -16,10 +16,13 @@ import mlx.core as mx
 import mlx_audio.stt.utils
 import numpy as np
 from mlx.utils import tree_flatten
+from mlx_audio.lm.sample_utils import make_sampler
+from mlx_audio.stt.models.base import STTOutput
 from mlx_audio.stt.models.fun_asr_nano.fun_asr_nano import SUPPORTED_ISO_LANGUAGES
 from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES, TO_LANGUAGE_CODE
 
 from orchard.backends.audio.decode import RATE, SilentError, decode_recording
+from orchard.backends.audio.diarization.recognizer import SpeakerNames
 from orchard.backends.audio.recognizer import Advance, Beat
 from orchard.backends.model_folder import evaluate_weights, explain_load_errors, forbid_code, read_config
 from orchard.backends.resampling import Samples
@@ -48,17 +51,20 @@ _LANGUAGES: Mapping[str, Callable[[Any], Collection[str]]] = {
     "qwen3_asr": lambda model: model.config.support_languages or (),
     "sensevoice": lambda model: model.lid_dict,
 }
-_KINDS_WITH_TIMES = {"nemotron_asr", "parakeet"}
-"""The kinds that return a time for each token."""
+_KINDS_WITH_SPEAKERS = {"moss_transcribe_diarize"}
+"""The kinds that return the time and the speaker of each sentence, but no words. They only know the speakers of what
+they hear at once."""
+_KINDS_WITH_TIMES = {"nemotron_asr", "parakeet", *_KINDS_WITH_SPEAKERS}
+_KINDS_WITH_WORDS = _KINDS_WITH_TIMES - _KINDS_WITH_SPEAKERS
+_MOST_AT_ONCE_SAMPLES = 600 * RATE
 
 
 class Listener:
     """A model of one of the kinds that `core.model_config.transcription_kind` knows."""
 
-    tells_speakers = False
-
     def __init__(self, kind: str, model: Any) -> None:
         self._kind = kind
+        self.tells_speakers = kind in _KINDS_WITH_SPEAKERS
         self._model = model
         self._parameters = inspect.signature(model.generate).parameters
         if "text" in self._parameters:
@@ -76,21 +82,40 @@ class Listener:
         except SilentError as silent:
             yield Advance([Recording(silent.seconds, options.get("language"))], silent.seconds)
             return
+        if task.speakers and count > _MOST_AT_ONCE_SAMPLES:
+            longest = f"at most {_MOST_AT_ONCE_SAMPLES // RATE // 60} minutes"
+            raise self._refusal("response_format", f"tell speakers apart in recordings of {longest}")
         yield Advance([Recording(count / RATE, options.get("language"))])
-        begin = 0
-        for window in _cut_windows(decode_recording(task.path, "file"), count):
+        names, begin = SpeakerNames(), 0
+        blocks = decode_recording(task.path, "file")
+        for window in [np.concatenate(list(blocks))] if task.speakers else _cut_windows(blocks, count):
             beat()
-            for part, result in run_in_parts(lambda heard: self.hear(heard, options), window, _halve_window):
+            halve = _keep_whole if task.speakers else _halve_window
+            for part, result in run_in_parts(lambda heard: self.hear(heard, options, beat), window, halve):
                 if isinstance(result, OrchardError):
                     raise result
                 end = begin + len(part)
-                yield Advance(list(_segments_of_result(result, begin / RATE, end / RATE)), end / RATE)
+                if self.tells_speakers:
+                    segments = _segments_with_speakers(result.segments, names, begin / RATE, end / RATE)
+                else:
+                    segments = _segments_of_result(result, begin / RATE, end / RATE)
+                yield Advance(list(segments), end / RATE)
                 begin = end
 
-    def hear(self, window: Samples, options: Mapping[str, Any]) -> Any:
-        """Return the library's result for a window."""
-        heard = np.pad(window, (0, max(0, _LEAST_SAMPLES - len(window))))
-        result = self._model.generate(mx.array(heard), verbose=False, **options)
+    def hear(self, window: Samples, options: Mapping[str, Any], beat: Beat = lambda: None) -> Any:
+        """Return the library's result for a window; call `beat` for each token of one that may be long."""
+        heard = mx.array(np.pad(window, (0, max(0, _LEAST_SAMPLES - len(window)))))
+        if self.tells_speakers:
+            tokens = []
+            most = _MOST_WINDOW_TOKENS * -(-len(window) // _WINDOW_SAMPLES)
+            sampler = make_sampler(options.get("temperature", 0.0))
+            for token, _ in self._model.stream_generate(heard, max_tokens=most, sampler=sampler):
+                beat()
+                tokens.append(int(token))
+            text = self._model._tokenizer.decode(tokens, skip_special_tokens=True).strip()
+            result: Any = STTOutput(text, self._model._parse_segments(text, len(window) / RATE))
+        else:
+            result = self._model.generate(heard, verbose=False, **options)
         mx.clear_cache()
         return result
 
@@ -98,6 +123,10 @@ class Listener:
         """Return the library's options. Raise OrchardError for a parameter that the model can't serve."""
         if task.translate:
             raise self._refusal("model", "can't translate")
+        if task.known_speakers:
+            raise self._refusal("known_speaker_names", "don't know speakers by their voices; leave them out")
+        if task.words and self._kind not in _KINDS_WITH_WORDS and self._kind in _KINDS_WITH_TIMES:
+            raise self._refusal("timestamp_granularities", "tell the times of sentences only; 'segment' is served")
         if task.timed and self._kind not in _KINDS_WITH_TIMES:
             raise self._refusal("response_format", "don't say when something was said; 'json' and 'text' are served")
         if task.logprobs:
@@ -105,7 +134,7 @@ class Listener:
         if task.detection:
             raise self._refusal("chunking_strategy", "are given the whole recording; 'auto' is served")
         options: dict[str, Any] = {}
-        if "max_tokens" in self._parameters:
+        if "max_tokens" in self._parameters and not self.tells_speakers:
             options["max_tokens"] = _MOST_WINDOW_TOKENS
         if task.temperature:
             if "temperature" not in self._parameters:
@@ -148,6 +177,11 @@ def _cut_windows(blocks: Iterator[Samples], count: int) -> Iterator[Samples]:
         count -= size
 
 
+def _keep_whole(window: Samples) -> list[Samples]:
+    """Return no parts: the speakers of several parts could not be told apart."""
+    return []
+
+
 def _halve_window(window: Samples) -> list[Samples]:
     """Cut a window at the quietest place of its middle third; return no parts if it is too short."""
     third = len(window) // 3
@@ -173,6 +207,17 @@ def _segments_of_result(result: Any, begin: float, end: float) -> Iterator[Segme
         words = tuple(_words_of_tokens(one.tokens, begin, end))
         text = one.text if number else _prepend_space(one.text)
         yield Segment(words[0].start, words[-1].end, text, seek=begin, words=words)
+
+
+def _segments_with_speakers(
+    sentences: Collection[Mapping[str, Any]], names: SpeakerNames, begin: float, end: float
+) -> Iterator[Segment]:
+    """Yield the sentences of a window from `begin` to `end`, in seconds of the recording, with their speakers."""
+    for one in sentences:
+        label = str(one.get("speaker_id", "S0"))
+        start, stop = (min(begin + float(one[name]), end) for name in ("start", "end"))
+        text = _prepend_space(str(one["text"]).removeprefix(f"[{label}] ").strip())
+        yield Segment(start, stop, text, seek=begin, speaker=names[int(label[1:])])
 
 
 def _prepend_space(text: str) -> str:
