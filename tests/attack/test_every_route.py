@@ -21,10 +21,11 @@ from orchard.gateway.pool.pool import Pool
 from orchard.gateway.routes.app import create_app
 from orchard.gateway.routes.table import ROUTES
 from tests.support.serving import Server, serve
+from tests.support.sounds import noise, wav
 
 ANN, BEN, ROOT = "ann-key", "ben-key", "root-key"
 SOCKET = "WEBSOCKET"
-STORED = ("response_id", "conversation_id", "item_id", "completion_id")
+STORED = ("response_id", "conversation_id", "item_id", "completion_id", "voice_id", "consent_id")
 NAMES = {
     "model_id": "fake",
     "deployment": "fake",
@@ -118,8 +119,9 @@ def keyless() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def locked() -> Iterator[Server]:
-    with serve(api_keys=(ANN, BEN), admin_keys=(ROOT,), allow_download=True) as server:
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = str(tmp_path_factory.mktemp("voices"))
+    with serve(api_keys=(ANN, BEN), admin_keys=(ROOT,), allow_download=True, voices_dir=folder) as server:
         server.until(state="ready")
         yield server
 
@@ -170,6 +172,15 @@ def post(server: Server, key: str, path: str, **body: object) -> Any:
     return response.json()
 
 
+def post_recording(server: Server, path: str, file: str, **fields: str) -> str:
+    """Post a form of Ann's with a recording, and return the id of what it has made."""
+    files = {file: ("a.wav", wav(noise(1.1)), "audio/wav")}
+    response = httpx.post(server.url + path, data=fields, files=files, headers={"x-api-key": ANN}, timeout=60)
+    assert response.is_success, response.text
+    made: str = response.json()["id"]
+    return made
+
+
 @pytest.fixture(scope="module")
 def anns(locked: Server) -> Iterator[dict[str, str]]:
     """The ids of what Ann has stored, and of a response that runs in the background."""
@@ -178,8 +189,12 @@ def anns(locked: Server) -> Iterator[dict[str, str]]:
     items = httpx.get(f"{locked.url}/v1/conversations/{conversation}/items", headers={"x-api-key": ANN}).json()
     script = json.dumps({"pieces": 10_000, "interval": 0.05})
     running = post(locked, ANN, "/v1/responses", model="fake", input=script, background=True)["id"]
+    consent = post_recording(locked, "/v1/audio/voice_consents", "recording", name="Ann", language="en")
+    voice = post_recording(locked, "/v1/audio/voices", "audio_sample", name="Ann", consent=consent)
     yield {
         "running": running,
+        "consent_id": consent,
+        "voice_id": voice,
         "response_id": post(locked, ANN, "/v1/responses", model="fake", input="Hi")["id"],
         "conversation_id": conversation,
         "item_id": items["data"][0]["id"],
@@ -192,7 +207,7 @@ def test_what_another_key_has_stored_is_not_there(locked: Server, targets: list[
     about = [target for target in targets if any(f"{{{name}}}" in target.path for name in STORED)]
     reads = [target for target in about if target.method == "GET"]
     mine = {"x-api-key": ANN}
-    change = {"metadata": {"by": "Ben"}, "items": [{"role": "user", "content": "by Ben"}]}
+    change = {"metadata": {"by": "Ben"}, "name": "by Ben", "items": [{"role": "user", "content": "by Ben"}]}
     for ids in (anns, anns | {"response_id": anns["running"]}):
         check(walk(locked, reads, mine, ids), 200, lambda _: True)
         check(walk(locked, about, {"x-api-key": BEN}, ids, change), 404, lambda _: True)

@@ -293,7 +293,8 @@ def test_a_model_that_tells_speakers_apart(
 ) -> None:
     model = models["moss_transcribe_diarize"]
     spoken(model, monkeypatch, "[0.5][S02] Who is there?[1.25]\n[1.25][S01]Ann.[2][2.5][S02]Oh.[99]")
-    for fields in ({"speakers": True}, {"timed": True}, {}):
+    ways: list[dict[str, Any]] = [{"speakers": True}, {"timed": True}, {}]
+    for fields in ways:
         _, segments = transcribed(model, sound, **fields)
         assert [(one.start, one.end, one.text, one.speaker) for one in segments] == [
             (0.5, 1.25, " Who is there?", "A"),
@@ -307,11 +308,12 @@ def test_a_model_that_tells_speakers_apart(
     with pytest.raises(OrchardError, match="tell speakers apart in recordings of at most 10 minutes"):
         transcribed(model, str(folder / "long.wav"), speakers=True)
     speaker = KnownSpeaker("Ann", MediaPart("audio", "", "x"))
-    for fields, param in (
+    refused: list[tuple[dict[str, Any], str]] = [
         ({"speakers": True, "known_speakers": (speaker,)}, "known_speaker_names"),
         ({"words": True, "timed": True}, "timestamp_granularities"),
         ({"logprobs": True}, "include"),
-    ):
+    ]
+    for fields, param in refused:
         with pytest.raises(OrchardError) as raised:
             transcribed(model, sound, **fields)
         assert raised.value.param == param

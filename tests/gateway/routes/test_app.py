@@ -108,7 +108,9 @@ def test_every_route_says_how_it_fails_and_what_it_takes(server: Server) -> None
             assert "422" not in operation["responses"], (method, path)
             if method == "post" and not path.endswith(("/cancel", "/load", "/unload", "/download", "/pin", "/unpin")):
                 content = operation["requestBody"]["content"]
-                takes_file = path.endswith(("/transcriptions", "/translations", "/images/edits"))
+                takes_file = path.endswith(
+                    ("/transcriptions", "/translations", "/images/edits", "/voices", "/voice_consents")
+                )
                 takes_json = not takes_file or path.endswith("/images/edits")
                 types = ["multipart/form-data"] * takes_file + ["application/json"] * takes_json
                 assert list(content) == types, (method, path)

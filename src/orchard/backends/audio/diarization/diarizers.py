@@ -87,7 +87,10 @@ class Diarizer:
     def _feed(self, samples: Samples, state: Any, **options: Any) -> tuple[Any, Any]:
         """Return the library's result for samples, and its next state; if memory runs out, try once more."""
         # Nemotron changes the state that it is given.
-        return retry_once(lambda: self._model.feed(mx.array(samples), dataclasses.replace(state), **options))
+        heard: tuple[Any, Any] = retry_once(
+            lambda: self._model.feed(mx.array(samples), dataclasses.replace(state), **options)
+        )
+        return heard
 
 
 def _turns_of_result(result: Any, shift: float = 0.0) -> list[SpeakerTurn]:
