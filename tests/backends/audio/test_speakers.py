@@ -11,8 +11,10 @@ import mlx_audio.tts.utils
 import numpy as np
 import pytest
 from mlx_audio.tts.models.qwen3_tts import qwen3_tts
+from scipy.signal import resample_poly
 from transformers.models.auto import tokenization_auto
 
+from orchard.backends.audio import speakers
 from orchard.backends.audio.speakers import SampleVoice, Speaker, load_speaker
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.speak import RATE
@@ -229,3 +231,20 @@ def test_other_models_are_asked_by_the_parameters_that_they_have(
     with pytest.raises(OrchardError, match="only if the `transcript` of its sample was given"):
         next(speaker.say("Hi.", SAMPLE, None))
     assert capsys.readouterr().out == ""
+
+
+def test_an_untested_model_speaks_as_the_library_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Soprano, as if it had no class of its own."""
+    folder = tmp_path / "soprano-1.1"
+    folder.mkdir()
+    make_soprano(folder, monkeypatch)
+    monkeypatch.delitem(speakers._SPEAKERS, "soprano")
+    speaker = _load(folder)
+    assert (speaker.voices, speaker.instructions, speaker.copies) == (("default",), "refused", False)
+    mx.random.seed(7)
+    said = np.concatenate([piece.sound for piece in speaker.say(PASSAGE, "default", None)])
+    library = mlx_audio.tts.utils.load_model(folder)
+    mx.random.seed(7)
+    whole = np.concatenate([np.array(one.audio) for one in library.generate(PASSAGE)])
+    assert len(said) == len(whole) * RATE // 3_200
+    np.testing.assert_allclose(said, resample_poly(whole, 15, 2), atol=2e-3)
