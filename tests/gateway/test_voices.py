@@ -128,3 +128,24 @@ async def test_a_folder_that_cant_be_written(tmp_path: Path, source: str) -> Non
     with pytest.raises(OrchardError, match="the recording can't be kept") as raised:
         await VoiceStore(str(tmp_path / "voices")).add("voice", ANN, source, "audio_sample", name="Me")
     assert raised.value.kind == "unavailable"
+
+
+async def test_one_callers_recordings_are_checked_one_by_one_and_others_go_in_between(
+    store: VoiceStore, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: asyncio.Queue[str] = asyncio.Queue()
+    may_end = asyncio.Event()
+
+    async def check(source: str, target: str, param: str) -> None:
+        begun.put_nowait(param)
+        await may_end.wait()
+        shutil.copy(source, target)
+
+    monkeypatch.setattr(voices, "_convert_recording", check)
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(3):
+            tasks.create_task(store.add("voice", ANN, source, f"ann {number}", name="Me"))
+        tasks.create_task(store.add("voice", BO, source, "bo", name="Me"))
+        assert "bo" in {await begun.get(), await begun.get()}
+        may_end.set()
+    assert begun.qsize() == 2

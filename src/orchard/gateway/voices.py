@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec import Struct
@@ -56,6 +57,8 @@ class VoiceStore:
         self._folder = Path(folder).expanduser()
         self._clock = clock
         self._few = asyncio.Semaphore(_AT_ONCE)
+        # A caller's recordings are checked one by one, so that those of others don't wait for all of them.
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._writing = threading.Lock()
 
     async def add(
@@ -79,7 +82,7 @@ class VoiceStore:
         await asyncio.to_thread(self._check_room, prefix, caller)
         part = self._folder / f"{id_}.part"
         try:
-            async with self._few:
+            async with self._turns.setdefault(caller.name, asyncio.Lock()), self._few:
                 await _convert_recording(source, str(part), param)
             await asyncio.to_thread(self._write, prefix, caller, made, part)
         except OSError as error:

@@ -122,6 +122,8 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({**DIARIZED, "known_speaker_references[]": "data:,"}, "known_speaker_references", "0, not 1"),
     ({**known(*"ABCDE")}, "known_speaker_names", "at most 4"),
     ({**known("Ann", "Ann")}, "known_speaker_names", "twice"),
+    ({**known("Ann", "\u202e")}, "known_speaker_names", "printable"),
+    ({**known(" ")}, "known_speaker_names", "printable"),
     ({**known("A", "x" * 65)}, "known_speaker_names[1]", "64"),
     ({**known("A", "B"), "known_speaker_references[]": ["data:,", "http://a"]}, "known_speaker_references[1]", "data:"),
 ]

@@ -100,6 +100,8 @@ def _known_speakers(body: TranscriptionBody) -> tuple[KnownSpeaker, ...]:
     if len(names) != len(references):
         message = f"must have a recording for each of `known_speaker_names`: {len(names)}, not {len(references)}."
         raise invalid_field("known_speaker_references", message)
+    if not all(name.strip() and name.isprintable() for name in names):
+        raise invalid_field("known_speaker_names", "must be printable names.")
     if len(set(names)) < len(names):
         raise invalid_field("known_speaker_names", "must not have a name twice.")
     for number, reference in enumerate(references):
