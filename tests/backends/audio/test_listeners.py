@@ -115,10 +115,10 @@ def test_a_window_for_which_memory_is_short_is_halved(
     model, most = models["moonshine"], 5 * RATE
     hear = model.hear
 
-    def short(window: Any, options: Any) -> Any:
+    def short(window: Any, options: Any, beat: Any) -> Any:
         if len(window) > most:
             raise RuntimeError("[malloc] Unable to allocate 8 bytes.")
-        return hear(window, options)
+        return hear(window, options, beat)
 
     monkeypatch.setattr(model, "hear", short)
     _, (first, second) = transcribed(model, str(folder / "short.wav"))
