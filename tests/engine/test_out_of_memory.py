@@ -66,6 +66,7 @@ def check_nothing_is_left(runner: Runner) -> None:
         assert in_tree == set(memory.order)
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", range(10) if is_deep() else range(1))
 @pytest.mark.parametrize("kind", ["dense", "windows", "delta net"])
 def test_answers_are_what_they_are_with_enough_memory(faults: MemoryFaults, kind: str, part: int) -> None:
