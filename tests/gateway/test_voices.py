@@ -48,7 +48,7 @@ async def test_a_recording_is_kept_as_models_read_it_and_only_for_its_owner(
 ) -> None:
     made = await store.add("voice", ANN, source, "audio_sample", name="Me", transcript="Hello")
     assert made == KeptRecording(made.id, "ann", 100, "Me", "", "Hello")
-    sample = store.sample(ANN, made.id)
+    sample = await store.find_sample(ANN, made.id)
     assert sample
     assert sample.transcript == "Hello"
     with wave.open(str(tmp_path / "voices" / f"{made.id}.wav")) as file:
@@ -59,7 +59,7 @@ async def test_a_recording_is_kept_as_models_read_it_and_only_for_its_owner(
     assert stat.S_IMODE((tmp_path / "voices").stat().st_mode) == 0o700
     assert VoiceStore(str(tmp_path / "voices")).list("voice", ANN) == [made], "the next server has it, too"
     store.delete("voice", ANN, made.id)
-    assert (list((tmp_path / "voices").iterdir()), store.sample(ANN, made.id)) == ([], None)
+    assert (list((tmp_path / "voices").iterdir()), await store.find_sample(ANN, made.id)) == ([], None)
 
 
 async def test_a_recording_that_cant_be_used(store: VoiceStore, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ async def test_nobody_else_sees_what_a_user_keeps(store: VoiceStore, source: str
     voice = await store.add("voice", ANN, source, "audio_sample", name="Me")
     consent = await store.add("cons", ANN, source, "recording", name="Yes", language="en")
     for caller in (BO, ANYONE):
-        assert store.sample(caller, voice.id) is None
+        assert await store.find_sample(caller, voice.id) is None
         assert store.list("voice", caller) == store.list("cons", caller) == []
         for work in (store.load, store.delete):
             with pytest.raises(OrchardError) as raised:
@@ -95,7 +95,7 @@ async def test_ids_that_name_nothing(store: VoiceStore, source: str, id_: str) -
     with pytest.raises(OrchardError) as raised:
         store.load("voice", ANN, id_)
     assert raised.value.kind == "voice_not_found"
-    assert store.sample(ANN, id_) is store.sample(ANN, kept.id) is None
+    assert await store.find_sample(ANN, id_) is await store.find_sample(ANN, kept.id) is None
 
 
 @pytest.mark.usefixtures("unchecked")

@@ -125,10 +125,15 @@ class VoiceStore:
         except OSError as error:
             raise _disk_error(error) from None
 
-    def sample(self, caller: Caller, name: str) -> VoiceSample | None:
-        """Return the recording of a caller's voice with this id; None: the caller has no such voice."""
+    async def find_sample(self, caller: Caller, voice: str | None) -> VoiceSample | None:
+        """Return the recording of a caller's voice with this id; None: it is no id, or the caller has no such voice."""
+        if voice is None or not _ID.fullmatch(voice):
+            return None
+        return await asyncio.to_thread(self._read_sample, caller, voice)
+
+    def _read_sample(self, caller: Caller, id_: str) -> VoiceSample | None:
         try:
-            kept = self.load("voice", caller, name)
+            kept = self.load("voice", caller, id_)
             return VoiceSample((self._folder / f"{kept.id}.wav").read_bytes(), kept.transcript or None)
         except (OrchardError, OSError):
             return None

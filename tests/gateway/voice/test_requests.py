@@ -14,13 +14,17 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Finished, Output, Started, Usage
 from orchard.core.request import Priority, Request, Task
 from orchard.core.tasks.generate import Generate, Message, TextPart
-from orchard.core.tasks.speak import Sound, Speak
+from orchard.core.tasks.speak import Sound, Speak, VoiceSample
 from orchard.dialects.openai.realtime.schema import Transcription
-from orchard.gateway.caller import ANYONE, Callers
+from orchard.gateway.caller import ANYONE, Caller, Callers
 from orchard.gateway.media.upload_folder import UploadFolder
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.voice.requests import VoiceRequests
+from orchard.gateway.voices import VoiceStore
+
+ANN = replace(ANYONE, user="u")
+NO_VOICES = VoiceStore("no voices")
 
 
 async def test_a_turn_that_is_cancelled_before_it_is_written_leaves_nothing_open(
@@ -41,7 +45,7 @@ async def test_a_turn_that_is_cancelled_before_it_is_written_leaves_nothing_open
     monkeypatch.setattr(folder, "new_file", keep)
     parts: Any = (None, Settings(), None, folder)
     callers: Any = None
-    requests = VoiceRequests(*parts, callers=callers, caller=ANYONE)
+    requests = VoiceRequests(*parts, voices=NO_VOICES, callers=callers, caller=ANYONE)
     monkeypatch.setattr(requests, "transcription_model", lambda name: "ears")
 
     async def tell(_: str) -> None:
@@ -85,10 +89,12 @@ class Models:
         return stream
 
 
-def make_requests(models: Models, name: str, priority: Priority = "normal") -> VoiceRequests:
+def make_requests(
+    models: Models, name: str, priority: Priority = "normal", voices: VoiceStore = NO_VOICES
+) -> VoiceRequests:
     origin = Request("req_1", name, Generate((Message("user", (TextPart("Hi"),)),)), priority)
     parts: Any = (models, Settings(realtime=VOICES), None, None)
-    return VoiceRequests(*parts, callers=Callers(("key",)), caller=replace(ANYONE, user="u"), origin=origin)
+    return VoiceRequests(*parts, voices=voices, callers=Callers(("key",)), caller=ANN, origin=origin)
 
 
 @pytest.mark.parametrize(
@@ -116,13 +122,28 @@ def test_the_only_model_that_speaks_goes_with_every_chat_model() -> None:
     assert refused.value.param == "modalities"
 
 
-def test_a_voice_is_one_of_the_model_or_of_openai() -> None:
+async def test_a_voice_is_one_of_the_model_or_of_openai() -> None:
     requests = make_requests(Models(), "assistant")
     for voice in (None, "ann", "Ann", "alloy", "ALLOY"):
-        requests.check_voice(voice, "audio.voice")
+        await requests.check_voice(voice, "audio.voice")
     with pytest.raises(OrchardError, match="must be one of this model's: 'Ann'") as refused:
-        requests.check_voice("Bob", "audio.voice")
+        await requests.check_voice("Bob", "audio.voice")
     assert refused.value.param == "audio.voice"
+
+
+async def test_a_voice_that_the_caller_has_made_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, voices = VoiceSample(b"RIFF"), VoiceStore("voices")
+
+    async def find_sample(caller: Caller, voice: str | None) -> VoiceSample | None:
+        return made if (caller, voice) == (ANN, "voice_1") else None
+
+    monkeypatch.setattr(voices, "find_sample", find_sample)
+    models = Models()
+    requests = make_requests(models, "assistant", voices=voices)
+    await requests.check_voice("voice_1", "audio.voice")
+    assert [data async for data in requests.speak("Hi", "voice_1", 1.0, lambda _: None)] == [b"aa"]
+    ((request, _),) = models.asked
+    assert request.task == Speak("Hi", "voice_1", None, 1.0, "pcm", made)
 
 
 async def test_what_speaks_an_answer_has_its_caller_its_priority_and_its_id() -> None:

@@ -69,7 +69,7 @@ class AppState:
     def voice_requests(self, caller: Caller, origin: Request | None = None) -> VoiceRequests:
         """Return what makes requests for a caller's realtime session or, with `origin`, for a request of a chat."""
         parts = self.pool, self.settings, self.media, self.upload_folder
-        return VoiceRequests(*parts, callers=self.callers, caller=caller, origin=origin)
+        return VoiceRequests(*parts, voices=self.voices, callers=self.callers, caller=caller, origin=origin)
 
     async def open(self, http: HttpRequest, request: Request) -> EventStream:
         """Begin a request once its media have arrived, and return its stream, which the caller closes.

@@ -92,7 +92,7 @@ async def _speak_answer(site: AppState, http: Request, call: ChatCall, audio: Ch
     """Answer a request in text and sound."""
     caller = http.state.caller
     requests = site.voice_requests(caller, call.request)
-    requests.check_voice(audio.voice, "audio.voice")
+    await requests.check_voice(audio.voice, "audio.voice")
     spoken = SpokenAnswer(
         requests,
         await site.open(http, call.request),

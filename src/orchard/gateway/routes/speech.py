@@ -51,7 +51,6 @@ async def answer_speech(site: AppState, http: Request, model: str | None = None)
     header = http.headers.get(PRIORITY_HEADER)
     call = parse(body, http.state.id, header, model=model, default=site.pool.only_model(Speak))
     task = call.request.task
-    if isinstance(task, Speak) and task.voice and task.voice.startswith("voice_"):
-        sample = await run_in_threadpool(site.voices.sample, http.state.caller, task.voice)
+    if isinstance(task, Speak) and (sample := await site.voices.find_sample(http.state.caller, task.voice)):
         call = replace(call, request=replace(call.request, task=replace(task, sample=sample)))
     return await site.answer(http, call.request, call.encoder())

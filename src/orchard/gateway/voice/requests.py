@@ -27,6 +27,7 @@ from orchard.gateway.media.resolver import MediaResolver, unresolved_media
 from orchard.gateway.media.upload_folder import UploadFolder
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.voice.first_sound import FirstSound
+from orchard.gateway.voices import VoiceStore
 
 _WAIT_SECONDS = 60.0
 _GONE = Failed("cancelled", "the client closed the connection, or cancelled the response")
@@ -45,6 +46,7 @@ class VoiceRequests:
         media: MediaResolver,
         folder: UploadFolder,
         *,
+        voices: VoiceStore,
         callers: Callers,
         caller: Caller,
         origin: Request | None = None,
@@ -52,6 +54,7 @@ class VoiceRequests:
         self._pool = pool
         self._media = media
         self._folder = folder
+        self._voices = voices
         self._callers = callers
         self._caller = caller
         self._named = settings.realtime
@@ -102,9 +105,14 @@ class VoiceRequests:
         """Return what counts the time from now to the first sound of an answer."""
         return FirstSound(self._pool.metrics.count_first_sound)
 
-    def check_voice(self, name: str | None, param: str) -> None:
-        """Raise OrchardError, which blames the field `param`, if the files of the model that speaks lack a voice."""
+    async def check_voice(self, name: str | None, param: str) -> None:
+        """Raise OrchardError, which blames the field `param`, if the files of the model that speaks lack a voice.
+
+        The id of a voice that the caller has made is one.
+        """
         known = self._pool.find(self.speech_model("modalities")).entry.voice_names
+        if await self._voices.find_sample(self._caller, name):
+            return
         if name and known and name.lower() not in {*map(str.lower, known), *OPENAI_VOICES}:
             listed = ", ".join(map(repr, known))
             raise invalid_field(param, f"must be one of this model's: {listed}, or one of OpenAI's names.")
@@ -183,7 +191,8 @@ class VoiceRequests:
         form: SoundFormat = "pcm",
     ) -> AsyncGenerator[bytes, None]:
         """Yield the sound of a part of an answer in pieces; `count` gets the usage. Raise OrchardError."""
-        task = Speak(text, voice, None, speed, form)
+        sample = await self._voices.find_sample(self._caller, voice)
+        task = Speak(text, voice, None, speed, form, sample)
         async with aclosing(self.stream(self.speech_model(), task, goes_on=True)) as events:
             async for event in events:
                 if isinstance(event, Output):
