@@ -34,6 +34,7 @@ LAW = {
     "environments": Room({"core"}, {"msgspec"}),
     "folder_files": Room(set(), {"msgspec"}),
     "system_memory": Room(set(), {"psutil"}),
+    "cluster": Room({"folder_files", "system_memory"}, {"msgspec"}),
     "kinds": Room({"core", "environments"}, {"msgspec"}),
     "config": Room({"core", "kinds"}, {"msgspec"}),
     "wire": Room({"core"}, {"msgspec"}),
@@ -42,7 +43,7 @@ LAW = {
     "device": Room({"core", "system_memory"}, {"mlx"}),
     "engine": Room({"core", "device"}, MLX | {"msgspec", "llguidance"}),
     "backends": Room(
-        {"core", "device", "engine", "folder_files"}, MLX | MEDIA | {"msgspec", "psutil", "threadpoolctl"}
+        {"cluster", "core", "device", "engine", "folder_files"}, MLX | MEDIA | {"msgspec", "psutil", "threadpoolctl"}
     ),
     "backends.text": Room({"formats"}),
     "backends.text.grammar": Room(set(), {"llguidance"}),
@@ -51,13 +52,13 @@ LAW = {
     "gguf_import": Room({"core", "folder_files", "gguf_job"}, MLX | {"gguf", "msgspec"}),
     "worker": Room({"core", "device", "wire", "backends", "system_memory"}, {"mlx", "msgspec", "psutil"}),
     "gateway": Room(
-        {"core", "config", "dialects", "folder_files", "kinds", "system_memory", "wire"},
+        {"cluster", "core", "config", "dialects", "folder_files", "kinds", "system_memory", "wire"},
         WEB | {"msgspec", "huggingface_hub", "prometheus_client", "psutil"},
     ),
     # Its detector of speech is small enough for the gateway; it is imported with the first realtime session.
     "gateway.realtime": Room(set(), {"numpy", "threadpoolctl"}),
     "cli": Room(
-        {"core", "config", "environments", "folder_files", "formats", "gateway", "gguf_job", "kinds"},
+        {"cluster", "core", "config", "environments", "folder_files", "formats", "gateway", "gguf_job", "kinds"},
         {"msgspec", "httpx", "huggingface_hub", "packaging", "rich", "typer", "yaml"},
     ),
     "demo": Room(set(), MLX | {"safetensors", "torch"}),  # its training script, which is run by hand

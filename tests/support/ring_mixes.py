@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from orchard.backends.ranks.launch import load_shared_model
+from orchard.backends.ranks.launch import RankLauncher
 from orchard.backends.text.model import load_text_model
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import Job
@@ -93,7 +93,8 @@ def main() -> None:
             make_architecture(Path(folder), args.kind)
         options: dict[str, Any] = {"ranks": args.ranks, "parallel": args.parallel}
         options |= {"memory_limit": _MEMORY, "prefill_step_size": 16}
-        together = Driver(partial(load_shared_model, folder, TextOptions(**options), lambda fraction: None), **options)
+        launcher = RankLauncher(folder, TextOptions(**options))
+        together = Driver(partial(launcher.load, TextOptions(**options), lambda fraction: None), **options)
         whole = load_text_model(folder)
         cached = 0
         for number in range(args.mixes):
@@ -110,6 +111,7 @@ def main() -> None:
                 if found[job.id].tokens != expected:
                     sys.exit(f"mix {number}, job {job.id}: {found[job.id].tokens} instead of {expected}")
         together.close()
+        launcher.end()
     print(f"{args.mixes} mixes are equal, {together.batch_mode.name}, {cached} tokens came from the prompt cache")
 
 

@@ -1,6 +1,7 @@
 """Loads model folders, reads their files, and explains what is wrong with them."""
 
 import hashlib
+import inspect
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -184,12 +185,25 @@ def _split_network(folder: Path, network: Any, group: RankGroup) -> None:
     """Keep this rank's part of a network, whose weights need not be read."""
     try:
         if group.is_pipeline:
-            next(module for module in network.modules() if isinstance(module, PipelineMixin)).pipeline(group.group)
+            _split_layers(network, group)
         else:
             network.shard(group.group)
     except ValueError as error:
         reason = f"its layers can't be divided by {group.group.size()} ranks (--ranks): {_error_line(error)}"
         raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {reason}") from error
+
+
+def _split_layers(network: Any, group: RankGroup) -> None:
+    pipeline = next(module for module in network.modules() if isinstance(module, PipelineMixin))
+    if "split" not in inspect.signature(pipeline.pipeline).parameters:  # some kinds of models are split evenly
+        pipeline.pipeline(group.group)
+        return
+    kept = _count_bytes(network) - sum(map(_count_bytes, pipeline.layers))
+    pipeline.pipeline(group.group, split=group.split_layers(len(pipeline.layers), kept))
+
+
+def _count_bytes(module: Any) -> int:
+    return sum(array.nbytes for _, array in tree_flatten(module.parameters()))
 
 
 def _apply_adapter(network: Any, adapter: Path, library: Library) -> None:

@@ -19,11 +19,11 @@ HYBRID = {"num_attention_heads": 4, "num_key_value_heads": 2, "linear_num_value_
 def test_a_pipeline_comes_first_over_the_ring(tmp_path: Path) -> None:
     for config, expected in ((QWEN3, "tensor"), (MOE, "pipeline"), ({"model_type": "qwen3_5_moe"}, "pipeline")):
         (tmp_path / "config.json").write_text(json.dumps(config))
-        assert choose_parallel(tmp_path, TextOptions(ranks=3)) == expected
+        assert choose_parallel(tmp_path, TextOptions(ranks=3), "ring") == expected
     (tmp_path / "config.json").write_text(json.dumps({**MOE, "num_hidden_layers": 1}))
-    assert choose_parallel(tmp_path, TextOptions(ranks=2)) == "tensor"
+    assert choose_parallel(tmp_path, TextOptions(ranks=2), "ring") == "tensor"
     (tmp_path / "config.json").write_text(json.dumps(MOE))
-    assert choose_parallel(tmp_path, TextOptions(ranks=3, parallel="tensor")) == "tensor"
+    assert choose_parallel(tmp_path, TextOptions(ranks=3, parallel="tensor"), "ring") == "tensor"
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_a_model_that_cannot_be_split_says_why(
 ) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(OrchardError, match=reason):
-        choose_parallel(tmp_path, TextOptions(**options))
+        choose_parallel(tmp_path, TextOptions(**options), "ring")

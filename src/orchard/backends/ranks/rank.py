@@ -1,11 +1,13 @@
 """A rank that is not 0: it loads its shard of the model, and takes the steps that rank 0 orders.
 
-Its standard input and output are the channel to rank 0, and its log goes to the worker's.
+Its standard input has rank 0's messages, which its parent hands on; its standard output is the channel to rank 0. Its
+log goes to the worker's.
 """
 
 import argparse
 import logging
 import os
+import select
 import signal
 import sys
 import threading
@@ -13,27 +15,48 @@ import threading
 import mlx.core as mx
 from msgspec import msgpack
 
-from orchard.backends.ranks.join import RankEnded, RankFailed, RankLoaded, RankStart, join_group
+from orchard.backends.ranks.join import find_free_addresses, join_group
+from orchard.backends.ranks.messages import (
+    RankEnded,
+    RankFailed,
+    RankHost,
+    RankLoaded,
+    RankProgress,
+    RankQuestion,
+    RankStart,
+)
 from orchard.backends.ranks.shard import load_shard
+from orchard.cluster.host_facts import read_facts
+from orchard.cluster.remote import SILENT_SECONDS
 from orchard.core.errors import OrchardError
-from orchard.device.memory import limit_device
+from orchard.device.memory import available_bytes, limit_device, recommended_bytes
 from orchard.engine import memory
+from orchard.engine.ranks.channel import Channel
 from orchard.engine.ranks.follower import FollowingRunner
-from orchard.engine.ranks.group import Channel
 from orchard.engine.ranks.orders import Order
 from orchard.engine.start import make_runner
 
 log = logging.getLogger("orchard.worker")
 
+_SILENT_SECONDS = 1.5 * SILENT_SECONDS  # the parent ends this process earlier if rank 0 is silent
+_FAILED = 70  # sysexits.h: EX_SOFTWARE
+
 
 def serve_rank(channel: Channel) -> None:
     """Serve until rank 0 says that the group ends. Raise EOFError if rank 0 ends, or what a step raises."""
+    question = msgpack.decode(channel.receive(), type=RankQuestion)
+    try:
+        addresses = find_free_addresses(question.ips)
+    except OSError as error:
+        channel.send(RankFailed(f"it can't listen on {', '.join(question.ips)}: {error.strerror}", in_load=True))
+        return
+    channel.send(RankHost(read_facts(question.path), addresses, recommended_bytes(), available_bytes()))
     start = msgpack.decode(channel.receive(), type=RankStart)
     options = start.options
     limit_device(memory.memory_limit(options))
     group = join_group(start, [channel])
     try:
-        model = load_shard(start.path, options, lambda fraction: None, group)
+        model = load_shard(start.path, options, lambda fraction: channel.send(RankProgress(fraction)), group)
     except OrchardError as error:
         channel.send(RankFailed(error.message, in_load=True))
         return
@@ -45,10 +68,16 @@ def serve_rank(channel: Channel) -> None:
     channel.send(RankEnded())
 
 
-def _end_with_parent(lifeline: int) -> None:
-    """Wait until the parent has ended, and end this process, also within a collective operation."""
-    os.read(lifeline, 1)
-    os._exit(0)
+def _end_with_parent(lifeline: int, parent: int) -> None:
+    """Wait until the parent has ended or is silent, and end it and this process, also in a collective operation."""
+    poll = select.poll()
+    poll.register(lifeline, select.POLLIN)
+    # The parent is silent for so long only if it is stopped.
+    while poll.poll(_SILENT_SECONDS * 1000) and os.read(lifeline, 4096):
+        pass
+    if os.getppid() == parent:
+        os.kill(parent, signal.SIGKILL)
+    os._exit(_FAILED)
 
 
 def main() -> None:
@@ -56,8 +85,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="orchard.backends.ranks.rank")
     parser.add_argument("--lifeline", type=int, required=True, help="a pipe whose other end the parent has")
     lifeline = parser.parse_args().lifeline
-    threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    threading.Thread(target=_end_with_parent, args=(lifeline, os.getppid()), daemon=True).start()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     channel = Channel(os.dup(sys.stdin.fileno()), os.dup(sys.stdout.fileno()))
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever a library prints is no message

@@ -50,6 +50,7 @@ from orchard.engine.speculation.prediction import PredictedText, PredictionUse
 from orchard.formats.families.tagged import TaggedFormat
 
 if TYPE_CHECKING:
+    from orchard.backends.ranks.launch import RankLauncher
     from orchard.backends.vision.model import VisionModel
 
 T = TypeVar("T")
@@ -126,10 +127,13 @@ class TextService(Service):
 
     def __init__(self, path: str, options: TextOptions) -> None:
         """`options.queue_size` requests wait, in addition to `options.decode_concurrency`; see `has_place`."""
-        # Ranks share the memory of one machine, and each sees to its own part.
-        options = (
-            replace(options, memory_limit=memory_limit(options) // options.ranks) if options.ranks > 1 else options
-        )
+        self._launcher: RankLauncher | None = None
+        if options.is_split:
+            from orchard.backends.ranks.launch import RankLauncher
+
+            # Ranks share the memory of one machine, and each sees to its own part.
+            self._launcher = RankLauncher(path, options)
+            options = replace(options, memory_limit=memory_limit(options) // self._launcher.local_ranks)
         self._engine: Engine[TextModel | VisionModel] = Engine(
             lambda: self._load(path, options, self._engine.advance),
             self._loop_callback(self._on_step),
@@ -171,10 +175,8 @@ class TextService(Service):
 
     def _load(self, path: str, options: TextOptions, progress: model_folder.Progress) -> "TextModel | VisionModel":
         """Load the model, in the engine's thread."""
-        if options.ranks > 1:
-            from orchard.backends.ranks.launch import load_shared_model
-
-            return load_shared_model(path, options, progress)
+        if self._launcher:
+            return self._launcher.load(options, progress)
         return load_text_model(path, options, progress)
 
     def _media(self, model: "TextModel | VisionModel", template: ChatTemplate) -> PromptMedia | tuple[()] | None:
@@ -261,12 +263,17 @@ class TextService(Service):
         """Return what weights, rows and cached prompts take, and what the oldest starved request needs."""
         weights, use = self._engine.weights_bytes, self._engine.use
         one = weights, use.rows, use.prompts, weights + use.wanted if use.wanted else 0
-        return MemoryUse(*(nbytes * self._options.ranks for nbytes in one))
+        return MemoryUse(*(nbytes * self._local_ranks for nbytes in one))
+
+    @property
+    def _local_ranks(self) -> int:
+        """How many processes of this machine have a part of the model."""
+        return self._launcher.local_ranks if self._launcher else 1
 
     def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit weights, KV caches and cached prompts together to `memory_bytes`: see `Service`."""
         self._most_bytes = most_bytes
-        self._engine.limit_memory(memory_bytes // self._options.ranks, most_bytes // self._options.ranks)
+        self._engine.limit_memory(memory_bytes // self._local_ranks, most_bytes // self._local_ranks)
 
     async def close(self, save_seconds: float) -> None:
         """Save cached prompts for at most `save_seconds`, stop the engine and free the model.
@@ -280,8 +287,10 @@ class TextService(Service):
         for lane in (self._grammars, self._readers, self._prompts):
             await asyncio.to_thread(lane.close)
         # A rank that waits for another one in a collective operation waits without end; its process ends after this.
-        timeout = _SECONDS_TO_LEAVE_RANKS if self._options.ranks > 1 else None
+        timeout = _SECONDS_TO_LEAVE_RANKS if self._launcher else None
         await asyncio.to_thread(self._engine.join, timeout)
+        if self._launcher:
+            await asyncio.to_thread(self._launcher.end)
 
     async def _prepare(self, live: _LiveRequest) -> None:
         """Make a request's prompt and its grammar, and give its job to the engine."""

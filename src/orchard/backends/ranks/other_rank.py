@@ -1,0 +1,140 @@
+"""Another rank, as rank 0 sees it: its process, the threads that read its messages, and its signs of life."""
+
+import logging
+import os
+import queue
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import NoReturn, TypeVar
+
+from msgspec import msgpack
+
+from orchard.backends.ranks.messages import FromRank, RankEnded, RankFailed, RankLoaded, RankProgress
+from orchard.cluster.hostfile import Host
+from orchard.cluster.remote import MARK, SILENT_SECONDS, command_on
+from orchard.core.errors import OrchardError
+from orchard.engine.ranks.channel import Channel
+
+log = logging.getLogger("orchard.worker")
+
+M = TypeVar("M")
+_CRASH_STATUS = 70  # sysexits.h: EX_SOFTWARE
+_BEATS = 4  # within the time after which this process counts as lost
+_MOST_GREETING_BYTES = 2**16  # that the files of a shell may write
+_LOOK_SECONDS = 1.0
+_SECONDS_TO_EXPLAIN = 1.0  # for ssh to end after its channel has closed
+_messages: msgpack.Decoder[FromRank] = msgpack.Decoder(FromRank)
+
+
+class OtherRank:
+    """A rank on this machine or another one."""
+
+    def __init__(self, rank: int, host: Host, variables: Mapping[str, str]) -> None:
+        """Start it. `variables` of its environment must not be secret. Raise OSError if that is not possible."""
+        self.name = f"rank {rank}" if host.is_local else f"rank {rank} ({host.ssh})"
+        self.progress = 0.0
+        """How much of its part is in memory, from 0 to 1."""
+        self._reports: queue.SimpleQueue[FromRank] = queue.SimpleQueue()
+        self._joined = self._closed = False
+        self._uses_ssh = not host.is_local
+        self._last_line = ""
+        arguments = [f"--env={name}={value}" for name, value in variables.items()]
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            self._process = subprocess.Popen(
+                command_on(host, "orchard.backends.ranks.keeper", arguments),
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=None if host.is_local else subprocess.PIPE,
+                # ssh ends with this process's group, which the gateway ends.
+                start_new_session=host.is_local,
+            )
+            descriptor = ours.detach()
+        self.channel = Channel(descriptor, descriptor)
+        self._explaining = threading.Thread(target=self._read_errors, name=f"{self.name}: errors", daemon=True)
+        for thread in (
+            self._explaining,
+            threading.Thread(target=self._read_messages, name=self.name, daemon=True),
+            threading.Thread(target=self._send_beats, name=f"{self.name}: beats", daemon=True),
+        ):
+            thread.start()
+
+    def expect_end(self) -> None:
+        """From now on, end this process, and so the group, if this rank ends: the engine may wait for it, without end.
+
+        Raise OrchardError("model_failed") if it has ended already.
+        """
+        self._joined = True
+        if not self._reports.empty():
+            self.wait_for(RankLoaded, _LOOK_SECONDS, lambda: None)
+
+    def wait_for(self, kind: type[M], seconds: float, advance: Callable[[], None]) -> M:
+        """Wait for a message of a kind, at most `seconds` without a message. Call `advance` at each sign of life.
+
+        Raise OrchardError("model_failed") if the rank fails instead.
+        """
+        until = time.monotonic() + seconds
+        while True:
+            try:
+                report = self._reports.get(timeout=_LOOK_SECONDS)
+            except queue.Empty:
+                if time.monotonic() >= until:
+                    raise OrchardError("model_failed", f"{self.name} did not answer for {seconds:g} s") from None
+                continue
+            until = time.monotonic() + seconds
+            advance()
+            if isinstance(report, kind):
+                return report
+            if isinstance(report, RankFailed):
+                raise OrchardError("model_failed", f"{self.name} can't load its part: {report.message}")
+
+    def end(self) -> None:
+        """End it for certain: its parent, which must not be killed, kills it when the channel closes."""
+        self._closed = True
+        self.channel.close()
+        if self._uses_ssh:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_SECONDS_TO_EXPLAIN)
+            self._process.kill()  # it may be stopped
+
+    def _read_messages(self) -> None:
+        try:
+            self.channel.skip_until(MARK, _MOST_GREETING_BYTES)
+            while True:
+                match message := _messages.decode(self.channel.receive()):
+                    case RankEnded():
+                        return
+                    case RankFailed(reason, in_load=False) if self._joined:
+                        self._end_process(reason)
+                    case RankProgress(fraction):
+                        self.progress = fraction
+                self._reports.put(message)
+        except (EOFError, OSError):
+            self._explaining.join(_SECONDS_TO_EXPLAIN)
+            reason = self._last_line or "its process ended"
+            self._reports.put(RankFailed(reason, in_load=True))
+            if self._joined and not self._closed:
+                self._end_process(reason)
+
+    def _read_errors(self) -> None:
+        """Write what ssh and the rank say to the log of this process; ssh's last line says why there is no connection."""
+        for line in self._process.stderr or ():
+            self._last_line = line.decode(errors="replace").strip() or self._last_line
+            print(f"{self.name}: {self._last_line}", file=sys.stderr, flush=True)
+
+    def _send_beats(self) -> None:
+        with suppress(OSError):
+            while not self._closed:
+                self.channel.send_beat()
+                time.sleep(SILENT_SECONDS / _BEATS)
+
+    def _end_process(self, reason: str) -> NoReturn:
+        log.critical("%s: %s; the model's other ranks end, too", self.name, reason)
+        logging.shutdown()
+        print(f"{self.name}: {reason}", file=sys.stderr, flush=True)  # the gateway takes this as the reason
+        os._exit(_CRASH_STATUS)

@@ -1,0 +1,38 @@
+"""How a Python module is started on a host: through ssh, with the user's own keys and configuration, without a prompt."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+
+from orchard.cluster.hostfile import Host
+
+MARK = b"\n\0orchard\0"
+"""What a module writes first: before it, the shell's files of the user there may write something."""
+
+CONNECT_SECONDS = 10
+SILENT_SECONDS = 20.0
+"""After so many seconds without a sign of life, a host counts as lost. Both sides send one every few seconds."""
+
+_BEATS = 4
+_OPTIONS = {
+    "BatchMode": "yes",
+    "ConnectTimeout": CONNECT_SECONDS,
+    "ServerAliveInterval": round(SILENT_SECONDS / _BEATS),
+    "ServerAliveCountMax": _BEATS - 1,
+    # A connection that is shared with other programs would not end with this one, and would not notice its loss.
+    "ControlPath": "none",
+    "ClearAllForwardings": "yes",
+    "ForwardAgent": "no",
+    "PermitLocalCommand": "no",
+    "RemoteCommand": "none",
+}
+
+
+def command_on(host: Host, module: str, arguments: Sequence[str] = ()) -> list[str]:
+    """Return the command that runs a module on a host. Its standard input and output are a channel to it."""
+    # Without -P, a folder in the user's home folder could take the place of a package.
+    command = [host.python or sys.executable, "-P", "-m", module, *arguments]
+    if host.is_local:
+        return command
+    options = [f"-o{name}={value}" for name, value in _OPTIONS.items()]
+    return ["ssh", "-T", *options, "--", host.ssh, shlex.join(command)]
