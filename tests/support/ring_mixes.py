@@ -54,6 +54,15 @@ def in_table(kind: str, changes: dict[str, Any]) -> Iterator[None]:
         table[kind] = usual
 
 
+def make_split_model(parent: Path) -> Path:
+    """Make a tiny model that two ranks can share, in the folder `split`; return the folder."""
+    folder = parent / "split"
+    folder.mkdir()
+    with in_table("qwen3", SPLIT["qwen3"]):
+        make_architecture(folder, "qwen3")
+    return folder
+
+
 def _mix(rng: random.Random, names: str) -> tuple[list[Job], list[Happening]]:
     """Jobs that join at once or at some token of another one; some leave. Many prompts share their heads."""
     first: list[Job] = []

@@ -82,7 +82,10 @@ def _read_digests(folder: Path) -> dict[str, str]:
         if name in _WHOLE_FILES:
             digests[name] = _digest(folder_files.read_file(folder / name))
         elif name.endswith(".safetensors"):
-            header = json.encode(folder_files.read_header(folder / name), order="sorted")
+            try:
+                header = json.encode(folder_files.read_header(folder / name), order="sorted")
+            except ValueError:
+                raise ValueError(f"{name} is not in safetensors format") from None
             digests[name] = _digest(header, os.stat(folder / name).st_size.to_bytes(8, "big"))
     return digests
 

@@ -27,7 +27,7 @@ _CRASH_STATUS = 70  # sysexits.h: EX_SOFTWARE
 _BEATS = 4  # within the time after which this process counts as lost
 _MOST_GREETING_BYTES = 2**16  # that the files of a shell may write
 _LOOK_SECONDS = 1.0
-_SECONDS_TO_EXPLAIN = 1.0  # for ssh to end after its channel has closed
+_SECONDS_TO_END = 1.0  # for ssh and for threads, after the channel has closed
 _messages: msgpack.Decoder[FromRank] = msgpack.Decoder(FromRank)
 
 
@@ -40,12 +40,13 @@ class OtherRank:
         self.progress = 0.0
         """How much of its part is in memory, from 0 to 1."""
         self._reports: queue.SimpleQueue[FromRank] = queue.SimpleQueue()
-        self._joined = self._closed = False
+        self._joined = False
         self._uses_ssh = not host.is_local
         self._last_line = ""
         arguments = [f"--env={name}={value}" for name, value in variables.items()]
         ours, theirs = socket.socketpair()
-        with ours, theirs:
+        self._socket = ours
+        with theirs:
             self._process = subprocess.Popen(
                 command_on(host, "orchard.backends.ranks.keeper", arguments),
                 stdin=theirs.fileno(),
@@ -54,14 +55,13 @@ class OtherRank:
                 # ssh ends with this process's group, which the gateway ends.
                 start_new_session=host.is_local,
             )
-            descriptor = ours.detach()
-        self.channel = Channel(descriptor, descriptor)
-        self._explaining = threading.Thread(target=self._read_errors, name=f"{self.name}: errors", daemon=True)
-        for thread in (
-            self._explaining,
-            threading.Thread(target=self._read_messages, name=self.name, daemon=True),
-            threading.Thread(target=self._send_beats, name=f"{self.name}: beats", daemon=True),
-        ):
+        self.channel = Channel(ours.fileno(), ours.fileno())
+        self._ended = threading.Event()
+        self._threads = [
+            threading.Thread(target=work, name=f"{self.name}: {work.__name__}", daemon=True)
+            for work in (self._read_errors, self._read_messages, self._send_beats)
+        ]
+        for thread in self._threads:
             thread.start()
 
     def expect_end(self) -> None:
@@ -95,12 +95,17 @@ class OtherRank:
 
     def end(self) -> None:
         """End it for certain: its parent, which must not be killed, kills it when the channel closes."""
-        self._closed = True
-        self.channel.close()
+        self._ended.set()
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_SECONDS_TO_END)
         if self._uses_ssh:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_SECONDS_TO_EXPLAIN)
             self._process.kill()  # it may be stopped
+            self._process.wait()
+        for thread in self._threads:
+            thread.join(_SECONDS_TO_END)
+        self._socket.close()
 
     def _read_messages(self) -> None:
         try:
@@ -114,24 +119,28 @@ class OtherRank:
                     case RankProgress(fraction):
                         self.progress = fraction
                 self._reports.put(message)
+                if isinstance(message, RankFailed):
+                    return
         except (EOFError, OSError):
-            self._explaining.join(_SECONDS_TO_EXPLAIN)
+            self._threads[0].join(_SECONDS_TO_END)
             reason = self._last_line or "its process ended"
             self._reports.put(RankFailed(reason, in_load=True))
-            if self._joined and not self._closed:
+            if self._joined and not self._ended.is_set():
                 self._end_process(reason)
 
     def _read_errors(self) -> None:
         """Write what ssh and the rank say to the log of this process; ssh's last line says why there is no connection."""
-        for line in self._process.stderr or ():
-            self._last_line = line.decode(errors="replace").strip() or self._last_line
-            print(f"{self.name}: {self._last_line}", file=sys.stderr, flush=True)
+        if not self._process.stderr:
+            return
+        with self._process.stderr as errors:
+            for line in errors:
+                self._last_line = line.decode(errors="replace").strip() or self._last_line
+                print(f"{self.name}: {self._last_line}", file=sys.stderr, flush=True)
 
     def _send_beats(self) -> None:
         with suppress(OSError):
-            while not self._closed:
+            while not self._ended.wait(SILENT_SECONDS / _BEATS):
                 self.channel.send_beat()
-                time.sleep(SILENT_SECONDS / _BEATS)
 
     def _end_process(self, reason: str) -> NoReturn:
         log.critical("%s: %s; the model's other ranks end, too", self.name, reason)

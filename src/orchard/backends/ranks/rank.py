@@ -56,7 +56,7 @@ def serve_rank(channel: Channel) -> None:
     limit_device(memory.memory_limit(options))
     group = join_group(start, [channel])
     try:
-        model = load_shard(start.path, options, lambda fraction: channel.send(RankProgress(fraction)), group)
+        model = load_shard(os.path.expanduser(start.path), options, lambda fraction: channel.send(RankProgress(fraction)), group)
     except OrchardError as error:
         channel.send(RankFailed(error.message, in_load=True))
         return

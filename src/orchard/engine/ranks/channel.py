@@ -2,7 +2,6 @@
 
 import os
 import threading
-from contextlib import suppress
 from typing import Any
 
 from msgspec import msgpack
@@ -39,12 +38,6 @@ class Channel:
             seen += self._read(1)
         if not seen.endswith(mark):
             raise EOFError
-
-    def close(self) -> None:
-        """Let the other process read the end."""
-        for descriptor in {self._incoming, self._outgoing}:
-            with suppress(OSError):
-                os.close(descriptor)
 
     def _write(self, data: bytes) -> None:
         left = memoryview(data)
