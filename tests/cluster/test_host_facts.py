@@ -11,6 +11,7 @@ from orchard.cluster.host_facts import read_facts
 def make_model(folder: Path, value: float = 0.0, rows: int = 2) -> Path:
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "llama"}')
+    (folder / "tokenizer.json").write_text("{}")
     (folder / "README.md").write_text(str(folder))
     mx.save_safetensors(str(folder / "model.safetensors"), {"a": mx.full((rows, 2), value)})
     return folder
@@ -19,7 +20,7 @@ def make_model(folder: Path, value: float = 0.0, rows: int = 2) -> Path:
 def test_equal_files_in_other_folders_are_equal(tmp_path: Path) -> None:
     """Weights themselves are not read: their files may have hundreds of gigabytes."""
     here, there = read_facts(str(make_model(tmp_path / "a"))), read_facts(str(make_model(tmp_path / "b", 1.0)))
-    assert here.files.keys() == {"config.json", "model.safetensors"}
+    assert here.files.keys() == {"config.json", "model.safetensors", "tokenizer.json"}
     assert here.find_differences(there) == []
 
 

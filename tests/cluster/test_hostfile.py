@@ -38,7 +38,7 @@ def test_both_of_mlx_s_forms_are_read(tmp_path: Path) -> None:
         ([FIRST, {"ssh": "-oProxyCommand=evil", "ips": ["10.0.0.2"]}], r"`hosts\[1\].ssh` must be a name for ssh"),
         ([FIRST, {"ssh": "two words", "ips": ["10.0.0.2"]}], r"`hosts\[1\].ssh` must be a name for ssh"),
         ([FIRST, {**SECOND, "ips": ["8.8.8.8"]}], r"`hosts\[1\].ips` must be private addresses: .* 8.8.8.8 is not"),
-        ([FIRST, {**SECOND, "ips": ["0.0.0.0"]}], "0.0.0.0 is not private"),
+        ([FIRST, {**SECOND, "ips": ["224.0.0.1"]}], "224.0.0.1 is not private"),
         ([FIRST, {**SECOND, "ips": ["studio.local"]}], "must be IPv4 addresses, .* not 'studio.local'"),
         ([FIRST, {**SECOND, "ips": ["fe80::1"]}], "must be IPv4 addresses"),
         ([FIRST, {**SECOND, "ip": "10.0.0.2"}], r"unknown field `ip`"),
@@ -55,7 +55,7 @@ def test_a_wrong_hostfile_says_which_field(tmp_path: Path, content: Any, reason:
 
 
 def test_a_missing_hostfile_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="none.json can't be read: No such file"):
+    with pytest.raises(ValueError, match=r"none.json can't be read: No such file"):
         read_hostfile(str(tmp_path / "none.json"))
 
 

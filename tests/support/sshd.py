@@ -17,6 +17,7 @@ import orchard
 from tests.support.serving import unused_port
 
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
+KEYGEN = shutil.which("ssh-keygen") or ""
 NAME = "second"
 
 
@@ -69,7 +70,7 @@ def ssh_host(folder: Path) -> Iterator[SshHost]:
     for one in (home, bin_):
         one.mkdir()
     for key in ("host", "user"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key], check=True)
+        subprocess.run([KEYGEN, "-q", "-t", "ed25519", "-N", "", "-f", folder / key], check=True)
     port = unused_port()
     files = {
         "sshd_config": f"""

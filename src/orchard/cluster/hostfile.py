@@ -60,7 +60,7 @@ class Host(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Hostfile(Struct, frozen=True, forbid_unknown_fields=True):
-    """The hosts, in the order of their ranks; the first is this machine. `envs`: variables for all ranks, NAME=value."""
+    """The hosts, in the order of their ranks; the first is this machine. `envs`: variables of all ranks."""
 
     hosts: tuple[Host, ...]
     backend: Literal["", "ring", "jaccl", "nccl"] = ""
@@ -76,7 +76,8 @@ class Hostfile(Struct, frozen=True, forbid_unknown_fields=True):
         """Whether it names an RDMA device for each connection between two hosts."""
         pairs = [(host, number) for number, host in enumerate(self.hosts)]
         return all(
-            len(host.rdma) == len(self.hosts) and all((name is None) == (other == own) for other, name in enumerate(host.rdma))
+            len(host.rdma) == len(self.hosts)
+            and all((name is None) == (other == own) for other, name in enumerate(host.rdma))
             for host, own in pairs
         )
 
@@ -127,4 +128,6 @@ def _check_address(field: str, ip: str) -> None:
     except ValueError:
         raise ValueError(f"{field} must be IPv4 addresses, because MLX connects no others, not {ip!r}") from None
     if address.is_global or address.is_unspecified or address.is_multicast:
-        raise ValueError(f"{field} must be private addresses: what ranks send is not encrypted, and {ip} is not private")
+        raise ValueError(
+            f"{field} must be private addresses: what ranks send is not encrypted, and {ip} is not private"
+        )

@@ -1,4 +1,4 @@
-"""How a Python module is started on a host: through ssh, with the user's own keys and configuration, without a prompt."""
+"""How a Python module is started on a host: by ssh, with the user's own keys and configuration, without a prompt."""
 
 import shlex
 import sys
@@ -11,14 +11,15 @@ MARK = b"\n\0orchard\0"
 
 CONNECT_SECONDS = 10
 SILENT_SECONDS = 20.0
-"""After so many seconds without a sign of life, a host counts as lost. Both sides send one every few seconds."""
+"""After so many seconds without a sign of life, a host counts as lost."""
+BEAT_SECONDS = 5.0
+"""Seconds between two signs of life."""
 
-_BEATS = 4
 _OPTIONS = {
     "BatchMode": "yes",
     "ConnectTimeout": CONNECT_SECONDS,
-    "ServerAliveInterval": round(SILENT_SECONDS / _BEATS),
-    "ServerAliveCountMax": _BEATS - 1,
+    "ServerAliveInterval": round(BEAT_SECONDS),
+    "ServerAliveCountMax": round(SILENT_SECONDS / BEAT_SECONDS) - 1,
     # A connection that is shared with other programs would not end with this one, and would not notice its loss.
     "ControlPath": "none",
     "ClearAllForwardings": "yes",

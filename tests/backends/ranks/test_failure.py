@@ -127,9 +127,7 @@ def test_nothing_is_left_when_a_rank_or_the_gateway_is_killed(folder: Path, host
         ("rank", signal.SIGSTOP),
     ],
 )
-def test_callers_learn_of_a_rank_that_is_silent(
-    folder: Path, host: SshHost | None, victim: str, number: int
-) -> None:
+def test_callers_learn_of_a_rank_that_is_silent(folder: Path, host: SshHost | None, victim: str, number: int) -> None:
     if victim == "ssh" and not host:
         pytest.skip("there is no sshd")
     watchdog = 20.0

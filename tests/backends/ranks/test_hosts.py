@@ -38,7 +38,9 @@ def test_a_difference_between_hosts_is_refused(tmp_path: Path, monkeypatch: pyte
         # A shell's own files may write something first.
         (host.home / ".bashrc").write_text("echo hello from this host\n")
         reason = refusal(folder, host, {str(folder): "~/copy"})
-        assert reason.startswith("all ranks must have the same versions and files. rank 1 (second): it has mlx-lm 0.1.0")
+        assert reason.startswith(
+            "all ranks must have the same versions and files. rank 1 (second): it has mlx-lm 0.1.0"
+        )
         assert reason.endswith("its config.json is not that of this machine")
         (tmp_path / "host" / "user.pub").write_text("")
         assert "Permission denied (publickey" in refusal(folder, host, {})

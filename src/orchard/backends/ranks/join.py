@@ -44,11 +44,15 @@ def _launch_variables(rank: int, connection: Connection, file: str) -> tuple[dic
             return own | {"MLX_IBV_DEVICES": file, "MLX_JACCL_COORDINATOR": first}, connection.rdma
         case "nccl":
             host, _, port = first.rpartition(":")
-            return own | {"MLX_WORLD_SIZE": str(len(connection.addresses)), "NCCL_HOST_IP": host, "NCCL_PORT": port}, None
+            return own | {
+                "MLX_WORLD_SIZE": str(len(connection.addresses)),
+                "NCCL_HOST_IP": host,
+                "NCCL_PORT": port,
+            }, None
 
 
 def find_free_addresses(ips: Sequence[str]) -> list[str]:
-    """Return these addresses of this machine with ports on which nobody listens. Raise OSError if one is not its own."""
+    """Return these addresses of this machine with ports on which nobody listens. Raise OSError if one isn't its own."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in ips]
         for one, ip in zip(sockets, ips, strict=True):

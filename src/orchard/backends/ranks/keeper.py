@@ -4,7 +4,7 @@ A collective operation has no time limit and can't be interrupted, and a stopped
 kills the rank when the channel to rank 0 closes, and when nothing has come over it for some time, as when a cable is
 pulled. When the rank ends, this process ends, which closes the channel. The channel is the standard input and output:
 this process reads it and hands the messages on, and the rank writes to it. If this process is stopped, the rank gets no
-signs of life any more, and ends it and itself.
+signs of life from it any more, and ends both.
 """
 
 import argparse
@@ -15,9 +15,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 
-from orchard.cluster.remote import MARK, SILENT_SECONDS
+from orchard.cluster.remote import BEAT_SECONDS, MARK, SILENT_SECONDS
 from orchard.engine.ranks.channel import HEADER_BYTES
 
 _HANGUP = select.POLLHUP | getattr(select, "POLLRDHUP", 0)  # macOS reports the first for both
@@ -49,16 +50,21 @@ def main() -> None:
         rank.kill()
 
     def kill_at_silence() -> None:
-        _relay(beats, orders)
+        _relay(orders)
         rank.kill()
 
-    for work in (kill_at_hangup, kill_at_silence):
+    def send_beats() -> None:
+        with suppress(OSError):  # the rank has ended
+            while os.write(beats, b"."):
+                time.sleep(BEAT_SECONDS)
+
+    for work in (kill_at_hangup, kill_at_silence, send_beats):
         threading.Thread(target=work, daemon=True).start()
     rank.wait()
     os._exit(0)
 
 
-def _relay(beats: int, orders: int) -> None:
+def _relay(orders: int) -> None:
     """Hand the messages on to the rank, until there is no sign of life from rank 0 any more, or the end of them."""
     messages: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_write_messages, args=(messages, orders), daemon=True).start()
@@ -73,8 +79,6 @@ def _relay(beats: int, orders: int) -> None:
                 break
             if size > HEADER_BYTES:
                 messages.put(bytes(unread[:size]))
-            with suppress(OSError):  # the rank has ended
-                os.write(beats, b".")
             del unread[:size]
 
 

@@ -51,7 +51,8 @@ class RankLauncher:
     def load(self, options: TextOptions, progress: Progress) -> TextModel:
         """Start the other ranks, and load all shards of the model; return rank 0's. `progress`: see `load_folder`.
 
-        The memory limit in `options` is that of each rank on this machine. From then on, this process ends when another rank ends. Raise OrchardError("model_failed") with the reason.
+        The memory limit in `options` is that of each rank on this machine. From then on, this process ends when another
+        rank ends. Raise OrchardError("model_failed") with the reason.
         """
         if self._problem:
             raise OrchardError("model_failed", self._problem)
@@ -110,7 +111,10 @@ class RankLauncher:
         """Return what each rank may take: those of this machine share its memory."""
         own = min(memory_limit(options), ranks[0].free_bytes // self.local_ranks)
         pairs = zip(ranks, self._hostfile.hosts, strict=True)
-        return [own if host.is_local or rank is ranks[0] else min(rank.usable_bytes, rank.free_bytes) for rank, host in pairs]
+        return [
+            own if host.is_local or rank is ranks[0] else min(rank.usable_bytes, rank.free_bytes)
+            for rank, host in pairs
+        ]
 
     def _check_facts(self, facts: Sequence[HostFacts]) -> None:
         problems = [
@@ -119,7 +123,9 @@ class RankLauncher:
             if (found := facts[0].find_differences(there))
         ]
         if problems:
-            raise OrchardError("model_failed", f"all ranks must have the same versions and files. {'; '.join(problems)}")
+            raise OrchardError(
+                "model_failed", f"all ranks must have the same versions and files. {'; '.join(problems)}"
+            )
 
 
 def _local_hostfile(ranks: int) -> Hostfile:

@@ -16,7 +16,7 @@ from msgspec import msgpack
 
 from orchard.backends.ranks.messages import FromRank, RankEnded, RankFailed, RankLoaded, RankProgress
 from orchard.cluster.hostfile import Host
-from orchard.cluster.remote import MARK, SILENT_SECONDS, command_on
+from orchard.cluster.remote import BEAT_SECONDS, MARK, command_on
 from orchard.core.errors import OrchardError
 from orchard.engine.ranks.channel import Channel
 
@@ -24,10 +24,10 @@ log = logging.getLogger("orchard.worker")
 
 M = TypeVar("M")
 _CRASH_STATUS = 70  # sysexits.h: EX_SOFTWARE
-_BEATS = 4  # within the time after which this process counts as lost
 _MOST_GREETING_BYTES = 2**16  # that the files of a shell may write
 _LOOK_SECONDS = 1.0
-_SECONDS_TO_END = 1.0  # for ssh and for threads, after the channel has closed
+_SECONDS_TO_EXPLAIN = 1.0  # for ssh, after the channel has closed
+_SECONDS_TO_END = 0.5
 _messages: msgpack.Decoder[FromRank] = msgpack.Decoder(FromRank)
 
 
@@ -122,14 +122,14 @@ class OtherRank:
                 if isinstance(message, RankFailed):
                     return
         except (EOFError, OSError):
-            self._threads[0].join(_SECONDS_TO_END)
+            self._threads[0].join(_SECONDS_TO_EXPLAIN)
             reason = self._last_line or "its process ended"
             self._reports.put(RankFailed(reason, in_load=True))
             if self._joined and not self._ended.is_set():
                 self._end_process(reason)
 
     def _read_errors(self) -> None:
-        """Write what ssh and the rank say to the log of this process; ssh's last line says why there is no connection."""
+        """Write what ssh and the rank say to this process's log; ssh's last line says why there is no connection."""
         if not self._process.stderr:
             return
         with self._process.stderr as errors:
@@ -139,7 +139,7 @@ class OtherRank:
 
     def _send_beats(self) -> None:
         with suppress(OSError):
-            while not self._ended.wait(SILENT_SECONDS / _BEATS):
+            while not self._ended.wait(BEAT_SECONDS):
                 self.channel.send_beat()
 
     def _end_process(self, reason: str) -> NoReturn:

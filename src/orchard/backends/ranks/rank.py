@@ -27,7 +27,7 @@ from orchard.backends.ranks.messages import (
 )
 from orchard.backends.ranks.shard import load_shard
 from orchard.cluster.host_facts import read_facts
-from orchard.cluster.remote import SILENT_SECONDS
+from orchard.cluster.remote import BEAT_SECONDS
 from orchard.core.errors import OrchardError
 from orchard.device.memory import available_bytes, limit_device, recommended_bytes
 from orchard.engine import memory
@@ -38,7 +38,7 @@ from orchard.engine.start import make_runner
 
 log = logging.getLogger("orchard.worker")
 
-_SILENT_SECONDS = 1.5 * SILENT_SECONDS  # the parent ends this process earlier if rank 0 is silent
+_SILENT_SECONDS = 3 * BEAT_SECONDS  # the parent does nothing but wait: if it is silent, it is stopped
 _FAILED = 70  # sysexits.h: EX_SOFTWARE
 
 
@@ -56,7 +56,9 @@ def serve_rank(channel: Channel) -> None:
     limit_device(memory.memory_limit(options))
     group = join_group(start, [channel])
     try:
-        model = load_shard(os.path.expanduser(start.path), options, lambda fraction: channel.send(RankProgress(fraction)), group)
+        model = load_shard(
+            os.path.expanduser(start.path), options, lambda fraction: channel.send(RankProgress(fraction)), group
+        )
     except OrchardError as error:
         channel.send(RankFailed(error.message, in_load=True))
         return
@@ -72,7 +74,6 @@ def _end_with_parent(lifeline: int, parent: int) -> None:
     """Wait until the parent has ended or is silent, and end it and this process, also in a collective operation."""
     poll = select.poll()
     poll.register(lifeline, select.POLLIN)
-    # The parent is silent for so long only if it is stopped.
     while poll.poll(_SILENT_SECONDS * 1000) and os.read(lifeline, 4096):
         pass
     if os.getppid() == parent:

@@ -58,7 +58,7 @@ T = TypeVar("T")
 log = logging.getLogger("orchard.worker")
 
 _RETRY_AFTER = 5
-_SECONDS_TO_LEAVE_RANKS = 3.0
+_SECONDS_TO_LEAVE_RANKS = 2.0
 # Large work lets other work go first, for a second per amount.
 _YIELDING_BYTES = 2 * 2**20  # of files of media
 _YIELDING_CHARS = 16 * 2**10  # of a grammar
@@ -129,10 +129,10 @@ class TextService(Service):
         """`options.queue_size` requests wait, in addition to `options.decode_concurrency`; see `has_place`."""
         self._launcher: RankLauncher | None = None
         if options.is_split:
-            from orchard.backends.ranks.launch import RankLauncher
+            from orchard.backends.ranks import launch
 
             # Ranks share the memory of one machine, and each sees to its own part.
-            self._launcher = RankLauncher(path, options)
+            self._launcher = launch.RankLauncher(path, options)
             options = replace(options, memory_limit=memory_limit(options) // self._launcher.local_ranks)
         self._engine: Engine[TextModel | VisionModel] = Engine(
             lambda: self._load(path, options, self._engine.advance),

@@ -50,7 +50,9 @@ class RankGroup:
         while (missing := layers - sum(split)) > 0:
             split[max(range(len(split)), key=lambda rank: exact[rank] - split[rank])] += 1
         for _ in range(-missing):
-            split[max((rank for rank, own in enumerate(split) if own > 1), key=lambda rank: split[rank] - exact[rank])] -= 1
+            split[
+                max((rank for rank, own in enumerate(split) if own > 1), key=lambda rank: split[rank] - exact[rank])
+            ] -= 1
         return split
 
     def share(self, array: mx.array) -> mx.array:
