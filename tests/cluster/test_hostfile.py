@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchard.cluster.hostfile import Host, read_hostfile
+from orchard.cluster.hostfile import ClusterHost, read_hostfile
 from orchard.cluster.remote import command_on
 
 FIRST, SECOND = {"ssh": "127.0.0.1", "ips": ["10.0.0.1"]}, {"ssh": "anna@studio", "ips": ["10.0.0.2"]}
@@ -61,7 +61,7 @@ def test_a_missing_hostfile_is_named(tmp_path: Path) -> None:
 
 def test_paths_are_those_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/anna")
-    host = Host("studio", folders={"/data/models": "/Volumes/big", "~/other": "/o"})
+    host = ClusterHost("studio", folders={"/data/models": "/Volumes/big", "~/other": "/o"})
     for here, there in {
         "/home/anna/models/one": "~/models/one",
         "/home/anna": "~",
@@ -72,13 +72,13 @@ def test_paths_are_those_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
         "/home/anna/other/x": "/o/x",
     }.items():
         assert host.find_path(here) == there
-    assert Host("127.0.0.1").find_path("/home/anna/models") == "/home/anna/models"
+    assert ClusterHost("127.0.0.1").find_path("/home/anna/models") == "/home/anna/models"
 
 
 def test_ssh_asks_nobody_and_runs_what_is_meant() -> None:
-    command = command_on(Host("anna@studio", python="/opt/my env/bin/python"), "orchard.cluster.agent", ["a b"])
+    command = command_on(ClusterHost("anna@studio", python="/opt/my env/bin/python"), "orchard.cluster.agent", ["a b"])
     assert command[0] == "ssh"
     assert "-oBatchMode=yes" in command
     assert command[-3:-1] == ["--", "anna@studio"]
     assert shlex.split(command[-1]) == ["/opt/my env/bin/python", "-P", "-m", "orchard.cluster.agent", "a b"]
-    assert command_on(Host("127.0.0.1"), "m") == [sys.executable, "-P", "-m", "m"]
+    assert command_on(ClusterHost("127.0.0.1"), "m") == [sys.executable, "-P", "-m", "m"]

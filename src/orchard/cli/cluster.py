@@ -11,7 +11,7 @@ from orchard.cli.machine import Finding
 from orchard.cluster.agent import DescribeHost, HostDescription, LinkTime, ListeningHost, ListenOnHost, TimeLink
 from orchard.cluster.agent_client import AgentClient, HostError
 from orchard.cluster.host_facts import HostFacts
-from orchard.cluster.hostfile import Host, Hostfile, read_hostfile
+from orchard.cluster.hostfile import ClusterHost, Hostfile, read_hostfile
 from orchard.core.errors import OrchardError
 from orchard.gateway.models.registry import resolve_model
 
@@ -44,7 +44,7 @@ def check_hosts(path: str, models: Sequence[str]) -> bool:
 def _examine_hosts(hostfile: Hostfile, folders: dict[str, str]) -> Iterator[Finding]:
     with contextlib.ExitStack() as stack:
         first, *rest = hostfile.hosts
-        hosts = [Host("127.0.0.1", first.ips), *rest]
+        hosts = [ClusterHost("127.0.0.1", first.ips), *rest]
         agents = [stack.enter_context(AgentClient(host)) for host in hosts]
         own = agents[0].ask(DescribeHost(list(folders.values())), HostDescription)
         yield _memory_finding("this machine", own)
@@ -66,7 +66,7 @@ def _examine_hosts(hostfile: Hostfile, folders: dict[str, str]) -> Iterator[Find
         yield Finding("warning", "security", _OPEN, _CLOSED_NETWORK)
 
 
-def _unreached_finding(host: Host, reason: str) -> Finding:
+def _unreached_finding(host: ClusterHost, reason: str) -> Finding:
     if "No module named" in reason or "No such file" in reason or "not found" in reason:
         advice = (
             f"Install Orchard there, and name its interpreter as `python` of the host '{host.ssh}' in the hostfile."
@@ -82,7 +82,7 @@ def _memory_finding(name: str, description: HostDescription) -> Finding:
     return Finding("ok", name, f"{versions}; {memory}")
 
 
-def _compare(host: Host, names: list[str], own: list[HostFacts], there: list[HostFacts]) -> Iterator[Finding]:
+def _compare(host: ClusterHost, names: list[str], own: list[HostFacts], there: list[HostFacts]) -> Iterator[Finding]:
     plain = [HostFacts(one[0].versions, {}) for one in (own, there)]
     if different := plain[0].find_differences(plain[1]):
         yield Finding("problem", host.ssh, "; ".join(different), "Install the same versions on all hosts.")
@@ -95,7 +95,7 @@ def _compare(host: Host, names: list[str], own: list[HostFacts], there: list[Hos
             yield Finding("ok", host.ssh, f"{name}: its files are those of this machine")
 
 
-def _examine_links(hosts: Sequence[Host], agents: Sequence[AgentClient]) -> Iterator[Finding]:
+def _examine_links(hosts: Sequence[ClusterHost], agents: Sequence[AgentClient]) -> Iterator[Finding]:
     """Time the links of the ring, on all addresses of each host."""
     count = len(hosts)
     for number in range(count if count > 2 else 1):

@@ -88,7 +88,7 @@ def _find_answer(question: HostQuestion) -> HostAnswer:
     match question:
         case DescribeHost(folders):
             memory = system_memory.read_system_memory()
-            facts = [read_facts(folder) for folder in folders or [None]]
+            facts = [read_facts(folder) for folder in folders or (None,)]
             return HostDescription(facts, memory.available_bytes, memory.total_bytes)
         case ListenOnHost(ip):
             server = socket.create_server((ip, 0))

@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec import json
 
 from orchard.cluster.agent import HostAnswer, HostProblem, HostQuestion
-from orchard.cluster.hostfile import Host
+from orchard.cluster.hostfile import ClusterHost
 from orchard.cluster.remote import MARK, command_on
 
 A = TypeVar("A")
@@ -26,7 +26,7 @@ class HostError(Exception):
 class AgentClient:
     """An agent on a host, over ssh unless it is this machine. Leave its context to end it."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: ClusterHost) -> None:
         """Start it; whether that succeeds, the first question shows."""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with the process
         self._process = subprocess.Popen(

@@ -28,7 +28,7 @@ _OWN_VARIABLES = {
 _MOST_HOSTS = 64
 
 
-class Host(Struct, frozen=True, forbid_unknown_fields=True):
+class ClusterHost(Struct, frozen=True, forbid_unknown_fields=True):
     """A host. `ssh`: what ssh calls it; 127.0.0.1: this machine. `ips`: its addresses, on which its rank listens.
 
     `rdma`: its RDMA device for each host, None for itself. `python`: the interpreter of Orchard's environment there;
@@ -62,7 +62,7 @@ class Host(Struct, frozen=True, forbid_unknown_fields=True):
 class Hostfile(Struct, frozen=True, forbid_unknown_fields=True):
     """The hosts, in the order of their ranks; the first is this machine. `envs`: variables of all ranks."""
 
-    hosts: tuple[Host, ...]
+    hosts: tuple[ClusterHost, ...]
     backend: Literal["", "ring", "jaccl", "nccl"] = ""
     envs: tuple[str, ...] = ()
 
@@ -82,7 +82,7 @@ class Hostfile(Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-_decoder = msgspec.json.Decoder(Hostfile | list[Host])
+_decoder = msgspec.json.Decoder(Hostfile | list[ClusterHost])
 
 
 def read_hostfile(path: str) -> Hostfile:

@@ -4,7 +4,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-from orchard.cluster.hostfile import Host
+from orchard.cluster.hostfile import ClusterHost
 
 MARK = b"\n\0orchard\0"
 """What a module writes first: before it, the shell's files of the user there may write something."""
@@ -29,7 +29,7 @@ _OPTIONS = {
 }
 
 
-def command_on(host: Host, module: str, arguments: Sequence[str] = ()) -> list[str]:
+def command_on(host: ClusterHost, module: str, arguments: Sequence[str] = ()) -> list[str]:
     """Return the command that runs a module on a host. Its standard input and output are a channel to it."""
     # Without -P, a folder in the user's home folder could take the place of a package.
     command = [host.python or sys.executable, "-P", "-m", module, *arguments]

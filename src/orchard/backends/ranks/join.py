@@ -13,7 +13,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from orchard.backends.ranks.messages import Connection, RankStart
+from orchard.backends.ranks.messages import RankConnection, RankStart
 from orchard.engine.ranks.channel import Channel
 from orchard.engine.ranks.group import RankGroup
 
@@ -33,7 +33,7 @@ def join_group(start: RankStart, channels: Sequence[Channel]) -> RankGroup:
     return RankGroup(group, channels, start.free_bytes)
 
 
-def _launch_variables(rank: int, connection: Connection, file: str) -> tuple[dict[str, str], Any]:
+def _launch_variables(rank: int, connection: RankConnection, file: str) -> tuple[dict[str, str], Any]:
     """Return the variables of a rank, and what is to be in the file that one of them names."""
     own = {"MLX_RANK": str(rank)}
     first = connection.addresses[0][0]

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from orchard.backends.model_folder import Progress
 from orchard.backends.ranks.join import find_free_addresses, join_group
-from orchard.backends.ranks.messages import Connection, RankHost, RankLoaded, RankQuestion, RankStart
+from orchard.backends.ranks.messages import RankConnection, RankHost, RankLoaded, RankQuestion, RankStart
 from orchard.backends.ranks.other_rank import OtherRank
 from orchard.backends.ranks.parallel import choose_backend, choose_parallel
 from orchard.backends.ranks.shard import load_shard
 from orchard.backends.text.model import TextModel
 from orchard.cluster.host_facts import HostFacts, read_facts
-from orchard.cluster.hostfile import Host, Hostfile, read_hostfile
+from orchard.cluster.hostfile import ClusterHost, Hostfile, read_hostfile
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.device.memory import available_bytes, recommended_bytes
@@ -83,7 +83,7 @@ class RankLauncher:
         own = RankHost(read_facts(self._path), self._own_addresses(), recommended_bytes(), available_bytes())
         ranks = [own, *(one.wait_for(RankHost, _START_SECONDS, lambda: progress(0.0)) for one in self._others)]
         self._check_facts([rank.facts for rank in ranks])
-        connection = Connection(backend, [rank.addresses for rank in ranks], [list(host.rdma) for host in hosts])
+        connection = RankConnection(backend, [rank.addresses for rank in ranks], [list(host.rdma) for host in hosts])
         free_bytes = self._free_bytes(options, ranks) if options.parallel == "pipeline" else None
         starts = [
             RankStart(rank, connection, host.find_path(self._path) if rank else self._path, options, free_bytes)
@@ -129,7 +129,7 @@ class RankLauncher:
 
 
 def _local_hostfile(ranks: int) -> Hostfile:
-    return Hostfile(tuple(Host(_LOCAL, (_LOCAL,)) for _ in range(ranks)))
+    return Hostfile(tuple(ClusterHost(_LOCAL, (_LOCAL,)) for _ in range(ranks)))
 
 
 def _local_gpus() -> list[str]:

@@ -17,7 +17,7 @@ class RankQuestion(Struct, frozen=True, array_like=True):
     ips: tuple[str, ...]
 
 
-class Connection(Struct, frozen=True, array_like=True):
+class RankConnection(Struct, frozen=True, array_like=True):
     """How MLX connects the ranks.
 
     `addresses`: where each rank listens, as in MLX's file for the ring; NCCL and JACCL use the first of rank 0. `rdma`:
@@ -36,7 +36,7 @@ class RankStart(Struct, frozen=True, array_like=True):
     """
 
     rank: int
-    connection: Connection
+    connection: RankConnection
     path: str
     options: TextOptions
     free_bytes: list[int] | None

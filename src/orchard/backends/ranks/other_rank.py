@@ -15,7 +15,7 @@ from typing import NoReturn, TypeVar
 from msgspec import msgpack
 
 from orchard.backends.ranks.messages import FromRank, RankEnded, RankFailed, RankLoaded, RankProgress
-from orchard.cluster.hostfile import Host
+from orchard.cluster.hostfile import ClusterHost
 from orchard.cluster.remote import BEAT_SECONDS, MARK, command_on
 from orchard.core.errors import OrchardError
 from orchard.engine.ranks.channel import Channel
@@ -34,7 +34,7 @@ _messages: msgpack.Decoder[FromRank] = msgpack.Decoder(FromRank)
 class OtherRank:
     """A rank on this machine or another one."""
 
-    def __init__(self, rank: int, host: Host, variables: Mapping[str, str]) -> None:
+    def __init__(self, rank: int, host: ClusterHost, variables: Mapping[str, str]) -> None:
         """Start it. `variables` of its environment must not be secret. Raise OSError if that is not possible."""
         self.name = f"rank {rank}" if host.is_local else f"rank {rank} ({host.ssh})"
         self.progress = 0.0
