@@ -43,7 +43,8 @@ LAW = {
     "device": Room({"core", "system_memory"}, {"mlx"}),
     "engine": Room({"core", "device"}, MLX | {"msgspec", "llguidance"}),
     "backends": Room(
-        {"cluster", "core", "device", "engine", "folder_files"}, MLX | MEDIA | {"msgspec", "psutil", "threadpoolctl"}
+        {"cluster", "core", "device", "engine", "folder_files", "system_memory"},
+        MLX | MEDIA | {"msgspec", "psutil", "threadpoolctl"},
     ),
     "backends.text": Room({"formats"}),
     "backends.text.grammar": Room(set(), {"llguidance"}),

@@ -120,6 +120,7 @@ def load_folder(
             _apply_adapter(network, Path(options.adapter_path), library)
         if group:
             _split_network(folder, network, group)
+            _check_room(folder, network, options)
         unpacked = cpu.widen_to_float32(network, memory.memory_limit(options) // _UNPACKED_SHARE)
         fused.fuse_layers(network, partial(library.run, network))
         evaluate_weights(folder, network, progress, library.name)
@@ -191,6 +192,14 @@ def _split_network(folder: Path, network: Any, group: RankGroup) -> None:
     except ValueError as error:
         reason = f"its layers can't be divided by {group.group.size()} ranks (--ranks): {_error_line(error)}"
         raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {reason}") from error
+
+
+def _check_room(folder: Path, network: Any, options: TextOptions) -> None:
+    """Raise OrchardError("model_failed") if this rank's part can't fit on its host."""
+    size, limit = _count_bytes(network), memory.memory_limit(options)
+    if size > limit:
+        reason = f"its part here takes {size:,} bytes, and this rank may take {limit:,}"
+        raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {reason}")
 
 
 def _split_layers(network: Any, group: RankGroup) -> None:

@@ -20,7 +20,7 @@ from orchard.config import ModelSettings
 from orchard.core.tasks.text_options import TextOptions
 from tests.support.ring_mixes import make_split_model
 from tests.support.serving import Server, serve
-from tests.support.sshd import SSHD, SshHost, ssh_host
+from tests.support.sshd import NAME, SSHD, SshHost, ssh_host
 
 _SECONDS = 5.0
 _PATIENCE = 60.0
@@ -88,6 +88,9 @@ def stream(server: Server, folder: Path, begun: Future[None]) -> str:
 def test_nothing_is_left_when_a_rank_or_the_gateway_is_killed(folder: Path, host: SshHost | None) -> None:
     """Over ssh, if there is an sshd: the second host has other folders and another environment."""
     with split(folder, host) as server, ThreadPoolExecutor(2) as callers:
+        (other,) = server.until("split")["ranks"]
+        assert (other["rank"], other["host"], other["percent"]) == (1, NAME if host else "127.0.0.1", 100)
+        assert min(other["mlx_bytes"], other["free_bytes"]) > 0
         for victim in ("rank", "gateway"):
             processes = group(server, host)
             begun: list[Future[None]] = [Future(), Future()]

@@ -1,7 +1,7 @@
 """Rank 0's side: it starts the other ranks, sees that all have the same, and loads the model with them."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,11 @@ from orchard.backends.text.model import TextModel
 from orchard.cluster.host_facts import HostFacts, read_facts
 from orchard.cluster.hostfile import ClusterHost, Hostfile, read_hostfile
 from orchard.core.errors import OrchardError
+from orchard.core.rank_report import RankReport
 from orchard.core.tasks.text_options import TextOptions
 from orchard.device.memory import available_bytes, recommended_bytes
 from orchard.engine.memory import memory_limit
+from orchard.engine.ranks.group import RankGroup
 
 _LOCAL = "127.0.0.1"
 _START_SECONDS = 120.0  # for ssh, and to import MLX and the libraries from a slow disk
@@ -37,6 +39,9 @@ class RankLauncher:
         self._path = path
         self._hosts_path = options.hosts
         self._others: list[OtherRank] = []
+        self._group: RankGroup | None = None
+        self.on_memory: Callable[[], None] = lambda: None
+        """Called in a thread when the memory of another rank's host has changed."""
         self._problem: str | None = None
         try:
             self._hostfile = read_hostfile(options.hosts) if options.hosts else _local_hostfile(options.ranks)
@@ -62,6 +67,22 @@ class RankLauncher:
             self.end()
             raise
 
+    @property
+    def reports(self) -> tuple[RankReport, ...]:
+        """What is known of the other ranks."""
+        return tuple(one.report for one in self._others)
+
+    def allowed_bytes(self, weights_bytes: int) -> int | None:
+        """Return what rank 0 may take, so that the rows have room on the other hosts, too; None: that isn't known.
+
+        `weights_bytes`: what its weights take.
+        """
+        if not self._group:
+            return None
+        own = self._group.row_bytes
+        rooms = [one.find_room() for one in self._others if not one.host.is_local]
+        return min((int(weights_bytes + rows * own) for rows in rooms if rows is not None), default=None)
+
     def end(self) -> None:
         """End the other ranks for certain."""
         for one in self._others:
@@ -78,6 +99,7 @@ class RankLauncher:
         for rank, host in enumerate(hosts[1:], 1):
             gpu = {_GPUS: next(gpus, "")} if host.is_local and mx.default_device() == mx.gpu else {}
             self._others.append(OtherRank(rank, host, variables | gpu))
+            self._others[-1].on_memory = lambda: self.on_memory()  # noqa: PLW0108 - it is set later
         for one, host in zip(self._others, hosts[1:], strict=True):
             one.channel.send(RankQuestion(host.find_path(self._path), host.ips))
         own = RankHost(read_facts(self._path), self._own_addresses(), recommended_bytes(), available_bytes())
@@ -93,7 +115,7 @@ class RankLauncher:
             limit = options.memory_limit if host.is_local else None
             one.channel.send(replace(start, options=replace(options, memory_limit=limit, **_OWN_OPTIONS)))
             one.expect_end()
-        group = join_group(starts[0], [one.channel for one in self._others])
+        self._group = group = join_group(starts[0], [one.channel for one in self._others])
         model = load_shard(self._path, options, progress, group)
         for one in self._others:
             one.wait_for(RankLoaded, float("inf"), lambda: progress(1.0))

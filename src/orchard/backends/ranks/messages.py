@@ -64,6 +64,24 @@ class RankLoaded(Struct, frozen=True, array_like=True, tag="loaded"):
     """Another rank to rank 0: its part of the model is in memory."""
 
 
+class RankMemory(Struct, frozen=True, array_like=True, tag="memory"):
+    """Another rank to rank 0, when it has changed: bytes of memory on its host.
+
+    `mlx_bytes`: what MLX holds in the rank; `free_bytes`: what is free; `allowed_bytes`: what the rank may take now.
+    """
+
+    mlx_bytes: int
+    free_bytes: int
+    allowed_bytes: int
+
+
+class RankReady(Struct, frozen=True, array_like=True, tag="ready"):
+    """Another rank to rank 0: the bytes of its weights, and of a row there."""
+
+    weights_bytes: int
+    row_bytes: int
+
+
 class RankFailed(Struct, frozen=True, array_like=True, tag="failed"):
     """Another rank to rank 0, the last message: it can't go on. `in_load`: it could not load its shard."""
 
@@ -75,4 +93,4 @@ class RankEnded(Struct, frozen=True, array_like=True, tag="ended"):
     """Another rank to rank 0, the last message: it ends as it was told."""
 
 
-FromRank = RankHost | RankProgress | RankLoaded | RankFailed | RankEnded
+FromRank = RankHost | RankProgress | RankLoaded | RankMemory | RankReady | RankFailed | RankEnded

@@ -14,10 +14,19 @@ from typing import NoReturn, TypeVar
 
 from msgspec import msgpack
 
-from orchard.backends.ranks.messages import FromRank, RankEnded, RankFailed, RankLoaded, RankProgress
+from orchard.backends.ranks.messages import (
+    FromRank,
+    RankEnded,
+    RankFailed,
+    RankLoaded,
+    RankMemory,
+    RankProgress,
+    RankReady,
+)
 from orchard.cluster.hostfile import ClusterHost
 from orchard.cluster.remote import BEAT_SECONDS, MARK, command_on
 from orchard.core.errors import OrchardError
+from orchard.core.rank_report import RankReport
 from orchard.engine.ranks.channel import Channel
 
 log = logging.getLogger("orchard.worker")
@@ -36,9 +45,16 @@ class OtherRank:
 
     def __init__(self, rank: int, host: ClusterHost, variables: Mapping[str, str]) -> None:
         """Start it. `variables` of its environment must not be secret. Raise OSError if that is not possible."""
+        self.rank, self.host = rank, host
         self.name = f"rank {rank}" if host.is_local else f"rank {rank} ({host.ssh})"
         self.progress = 0.0
         """How much of its part is in memory, from 0 to 1."""
+        self.memory = RankMemory(0, 0, 0)
+        """What it has reported last."""
+        self.ready: RankReady | None = None
+        """What it takes, once it can serve."""
+        self.on_memory: Callable[[], None] = lambda: None
+        """Called in a thread when the memory there has changed."""
         self._reports: queue.SimpleQueue[FromRank] = queue.SimpleQueue()
         self._joined = False
         self._uses_ssh = not host.is_local
@@ -63,6 +79,20 @@ class OtherRank:
         ]
         for thread in self._threads:
             thread.start()
+
+    @property
+    def report(self) -> RankReport:
+        """What is known of it."""
+        memory = self.memory
+        return RankReport(
+            self.rank, self.host.ssh, self.progress, memory.mlx_bytes, memory.free_bytes, self.host.is_local
+        )
+
+    def find_room(self) -> float | None:
+        """Return for how many rows of some length there is memory; None: that isn't known."""
+        if not self.ready or not self.ready.row_bytes:
+            return None
+        return max(self.memory.allowed_bytes - self.ready.weights_bytes, 0) / self.ready.row_bytes
 
     def expect_end(self) -> None:
         """From now on, end this process, and so the group, if this rank ends: the engine may wait for it, without end.
@@ -118,6 +148,14 @@ class OtherRank:
                         self._end_process(reason)
                     case RankProgress(fraction):
                         self.progress = fraction
+                    case RankMemory():
+                        self.memory = message
+                        self.on_memory()
+                        continue
+                    case RankReady():
+                        self.ready = message
+                        self.on_memory()
+                        continue
                 self._reports.put(message)
                 if isinstance(message, RankFailed):
                     return

@@ -148,6 +148,7 @@ class TextService(Service):
         self._options = options
         self._most_requests = options.decode_concurrency + options.queue_size
         self._most_bytes = memory_limit(options)
+        self._given: tuple[int, int] | None = None  # what the gateway lets the engine take now, and at most
         self._live: dict[str, _LiveRequest] = {}
         self._room = MediaRoom(min(MOST_MEDIA_BYTES, int(memory_limit(options) * MEDIA_SHARE)), self._media_bytes)
         self._running = 0  # as the engine last reported
@@ -162,6 +163,8 @@ class TextService(Service):
         self._emit = emit
         self._progress = progress
         self._loop = asyncio.get_running_loop()
+        if self._launcher:
+            self._launcher.on_memory = partial(self._loop_callback(lambda _: self._limit_engine()), None)
         try:
             model = await asyncio.wrap_future(self._engine.start())
             await self._prompts.do(self._adopt, model)
@@ -262,8 +265,9 @@ class TextService(Service):
     def memory_use(self) -> MemoryUse:
         """Return what weights, rows and cached prompts take, and what the oldest starved request needs."""
         weights, use = self._engine.weights_bytes, self._engine.use
-        one = weights, use.rows, use.prompts, weights + use.wanted if use.wanted else 0
-        return MemoryUse(*(nbytes * self._local_ranks for nbytes in one))
+        wanted, count = weights + use.wanted if use.wanted else 0, self._local_ranks
+        ranks = self._launcher.reports if self._launcher else ()
+        return MemoryUse(weights * count, use.rows * count, use.prompts * count, wanted * count, ranks)
 
     @property
     def _local_ranks(self) -> int:
@@ -273,7 +277,16 @@ class TextService(Service):
     def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit weights, KV caches and cached prompts together to `memory_bytes`: see `Service`."""
         self._most_bytes = most_bytes
-        self._engine.limit_memory(memory_bytes // self._local_ranks, most_bytes // self._local_ranks)
+        self._given = memory_bytes // self._local_ranks, most_bytes // self._local_ranks
+        self._limit_engine()
+
+    def _limit_engine(self) -> None:
+        """Limit the engine to what the gateway gives, and to what the other hosts have room for."""
+        if self._given:
+            given, most = self._given
+            weights = self._engine.weights_bytes
+            elsewhere = self._launcher.allowed_bytes(weights) if self._launcher and weights else None
+            self._engine.limit_memory(given if elsewhere is None else min(given, elsewhere), most)
 
     async def close(self, save_seconds: float) -> None:
         """Save cached prompts for at most `save_seconds`, stop the engine and free the model.

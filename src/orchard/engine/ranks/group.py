@@ -26,6 +26,8 @@ class RankGroup:
         self.group = group
         """For mlx-lm, which splits the model."""
         self.rank = group.rank()
+        self.row_bytes = 0
+        """What a row of some length takes on this rank, once that is known: its ratio to that of other ranks counts."""
         self._channels = channels
 
     @property
@@ -72,6 +74,11 @@ class RankGroup:
         """Return the greatest and the least of all ranks' numbers; lazy."""
         own = mx.array([number], mx.int32)
         return [reduce(own, group=self.group) for reduce in (mx.distributed.all_max, mx.distributed.all_min)]
+
+    def find_least(self, number: float) -> float:
+        """Return the least of all ranks' numbers, as a float32."""
+        least: Any = mx.distributed.all_min(mx.array([number], mx.float32), group=self.group).item()
+        return float(least)
 
     def send(self, message: Any) -> None:
         """Send a message from rank 0 to all other ranks."""

@@ -185,6 +185,7 @@ class WorkerProcess:
             cache_bytes=self.memory.device.cache_bytes,
             peak_bytes=self.memory.device.peak_bytes,
             speculation=self.speculation,
+            ranks=self.memory.ranks,
             pid=self.pid,
             processor=self.processor,
             details={"media": [], **self.loaded.details} if status.state == "ready" else {},
