@@ -123,7 +123,7 @@ def load_folder(
             _check_room(folder, network, options)
         unpacked = cpu.widen_to_float32(network, memory.memory_limit(options) // _UNPACKED_SHARE)
         fused.fuse_layers(network, partial(library.run, network))
-        evaluate_weights(folder, network, progress, library.name)
+        evaluate_weights(folder, network, progress, library.name, splits=group is not None)
         tokenizer = reading.result()
     quantized.adapt_quantized_layers(network)
     gated_delta.install_kernels(network)
@@ -284,14 +284,19 @@ def forbid_code() -> Iterator[None]:
         dynamic_module_utils.get_cached_module_file = original
 
 
-def evaluate_weights(folder: Path, network: Any, progress: Progress, library: str) -> None:
-    """Read a network's weights in groups. Raise OrchardError("model_failed") if they are broken."""
+def evaluate_weights(folder: Path, network: Any, progress: Progress, library: str, *, splits: bool = False) -> None:
+    """Read a network's weights in groups. Raise OrchardError("model_failed") if they are broken.
+
+    `splits`: they are parts of larger ones, which are read whole. Then only one is read at a time.
+    """
     weights: list[tuple[str, mx.array]] = tree_flatten(network.parameters())
     total = sum(array.nbytes for _, array in weights)
     group: list[mx.array] = []
     done = pending = 0
     with explain_load_errors(folder, library):
         for _, array in weights:
+            if splits:
+                mx.eval(array)
             group.append(array)
             pending += array.nbytes
             if pending * _WEIGHT_GROUPS >= total:
