@@ -26,10 +26,8 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
     MLX's arrays have taken. `speculation`: the totals of its guesses since the load. `ranks`: what is known of its
     other ranks. `restarts`: how often its process died. `processor`: what it computes with, "gpu" or "cpu". `pinned`:
     it is never unloaded to make room for another. `unload_at`: when its time to live ends, in seconds since the epoch;
-    MLX's arrays have taken. `speculation`: the totals of its guesses since the load. `ranks`: what is known of its
-    other ranks. `restarts`: how often its process died. `processor`: what it computes with, "gpu" or "cpu". `pinned`:
-    it is never unloaded to make room for another. `unload_at`: when its time to live ends, in seconds since the epoch;
-    None: it doesn't run. `context_window`: in tokens; None: unknown. `details`: facts from the service of a ready model.
+    None: it doesn't run. `context_window`: in tokens; None: unknown. `details`: facts from the service of a ready
+    model.
     """
 
     state: ShownState
