@@ -12,9 +12,8 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from orchard.core.cache_report import CacheState
-from orchard.core.device_memory import DeviceMemory
+from orchard.core.device_memory import DeviceMemory, RankReport
 from orchard.core.events import Event
-from orchard.core.rank_report import RankReport
 from orchard.core.request import Priority, Request, RequestProgress, Sender
 from orchard.core.speculation_report import SpeculationReport
 from orchard.core.tasks.media import replace_request_media, request_media

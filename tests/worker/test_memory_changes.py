@@ -4,8 +4,7 @@ from msgspec.structs import replace
 
 from orchard import wire
 from orchard.backends.service import MemoryUse
-from orchard.core.device_memory import DeviceMemory
-from orchard.core.rank_report import RankReport
+from orchard.core.device_memory import DeviceMemory, RankReport
 from orchard.worker.memory_changes import MemoryChanges
 
 MIB = 2**20

@@ -7,9 +7,8 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from orchard.core.cache_report import CacheState
-from orchard.core.device_memory import DeviceMemory
+from orchard.core.device_memory import DeviceMemory, RankReport
 from orchard.core.events import Event
-from orchard.core.rank_report import RankReport
 from orchard.core.request import LoadOptions, Request, RequestProgress
 from orchard.core.speculation_report import SpeculationReport
 

@@ -257,7 +257,7 @@ def check_cluster(
     """Reach the hosts of a file as --hosts does, compare them, and say what to mend. The exit code is 1 if there is a
     problem.
     """
-    from orchard.cli.cluster import check_hosts
+    from orchard.cli.cluster.check import check_hosts
 
     if not check_hosts(str(file), models or ()):
         raise typer.Exit(1)

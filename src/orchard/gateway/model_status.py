@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from orchard.core.rank_report import RankReport
+from orchard.core.device_memory import RankReport
 from orchard.core.speculation_report import SpeculationReport
 
 ShownState = Literal["unloaded", "queued", "loading", "ready", "unloading", "failed"]

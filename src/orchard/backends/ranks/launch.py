@@ -17,15 +17,15 @@ from orchard.backends.ranks.shard import load_shard
 from orchard.backends.text.model import TextModel
 from orchard.cluster.host_facts import HostFacts, read_facts
 from orchard.cluster.hostfile import ClusterHost, Hostfile, read_hostfile
+from orchard.core.device_memory import RankReport
 from orchard.core.errors import OrchardError
-from orchard.core.rank_report import RankReport
 from orchard.core.tasks.text_options import TextOptions
 from orchard.device.memory import available_bytes, recommended_bytes
 from orchard.engine.memory import memory_limit
 from orchard.engine.ranks.group import RankGroup
 
 _LOCAL = "127.0.0.1"
-_START_SECONDS = 120.0  # for ssh, and to import MLX and the libraries from a slow disk
+_START_SECONDS = 60.0  # for ssh, and to import MLX and the libraries; less than the watchdog usually allows
 _GPUS = "CUDA_VISIBLE_DEVICES"
 # Rank 0 alone reads the files that these options name.
 _OWN_OPTIONS: dict[str, Any] = {"chat_template_file": None, "prompt_cache_shared": ()}

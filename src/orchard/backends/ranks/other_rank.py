@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NoReturn, TypeVar
 
-from msgspec import msgpack
+from msgspec import DecodeError, msgpack
 
 from orchard.backends.ranks.messages import (
     FromRank,
@@ -25,8 +25,8 @@ from orchard.backends.ranks.messages import (
 )
 from orchard.cluster.hostfile import ClusterHost
 from orchard.cluster.remote import BEAT_SECONDS, MARK, command_on
+from orchard.core.device_memory import RankReport
 from orchard.core.errors import OrchardError
-from orchard.core.rank_report import RankReport
 from orchard.engine.ranks.channel import Channel
 
 log = logging.getLogger("orchard.worker")
@@ -159,9 +159,11 @@ class OtherRank:
                 self._reports.put(message)
                 if isinstance(message, RankFailed):
                     return
-        except (EOFError, OSError):
+        except (EOFError, OSError, DecodeError) as error:
             self._threads[0].join(_SECONDS_TO_EXPLAIN)
             reason = self._last_line or "its process ended"
+            if isinstance(error, DecodeError):
+                reason = f"what it sent is no message ({error})"
             self._reports.put(RankFailed(reason, in_load=True))
             if self._joined and not self._ended.is_set():
                 self._end_process(reason)
