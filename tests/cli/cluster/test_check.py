@@ -5,11 +5,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.cluster.test_host_facts import make_model
-from tests.support.sshd import SSHD, ssh_host
 from typer.testing import CliRunner
 
 from orchard.cli.app import app
+from tests.cluster.test_host_facts import make_model
+from tests.support.sshd import SSHD, ssh_host
 
 
 def check(*arguments: str) -> tuple[int, str]:
