@@ -97,8 +97,8 @@ class RankLauncher:
         os.environ.update(variables)
         gpus = iter(_local_gpus()[1:])
         for rank, host in enumerate(hosts[1:], 1):
-            gpu = {_GPUS: next(gpus, "")} if host.is_local and mx.default_device() == mx.gpu else {}
-            self._others.append(OtherRank(rank, host, variables | gpu))
+            gpu = next(gpus, None) if host.is_local else None
+            self._others.append(OtherRank(rank, host, variables | ({_GPUS: gpu} if gpu else {})))
             self._others[-1].on_memory = lambda: self.on_memory()  # noqa: PLW0108 - it is set later
         for one, host in zip(self._others, hosts[1:], strict=True):
             one.channel.send(RankQuestion(host.find_path(self._path), host.ips))
@@ -155,7 +155,9 @@ def _local_hostfile(ranks: int) -> Hostfile:
 
 
 def _local_gpus() -> list[str]:
-    """Return the names of this machine's GPUs for CUDA; rank 0 has the first."""
+    """Return the names of this machine's GPUs for CUDA, if models use them; rank 0 has the first."""
+    if mx.default_device() != mx.gpu:
+        return []
     if names := os.environ.get(_GPUS):
         return names.split(",")
     return [str(number) for number in range(mx.device_count(mx.gpu))]
