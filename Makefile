@@ -20,6 +20,7 @@ LIST = { echo "\# What 'orchard setup $1' installs. 'make lock' writes this file
 CLIENTS := $(VENV)/clients
 OPEN_WEBUI := $(VENV)/open-webui
 AIDER := $(VENV)/aider
+LITELLM := $(VENV)/litellm
 IMAGES := $(VENV)/images
 MODELS := $(VENV)/models
 NODE := tests/clients/node
@@ -53,7 +54,7 @@ test-deep: $(VENV)/.dev ## run the same tests with many more examples and fuzzed
 
 test-clients: $(VENV)/.dev $(VENV)/.clients ## run real clients against a server, or against URL=... (needs Node 24.16 and npm)
 	ORCHARD=$(abspath $(VENV)/bin/orchard) OPEN_WEBUI=$(abspath $(OPEN_WEBUI)/bin/open-webui) \
-	AIDER=$(abspath $(AIDER)/bin/aider) \
+	AIDER=$(abspath $(AIDER)/bin/aider) LITELLM=$(abspath $(LITELLM)/bin/litellm) \
 	$(if $(URL),CLIENTS_URL="$(URL)") $(CLIENTS)/bin/python -m pytest tests/clients $(ARGS)
 
 test-browser: $(VENV)/.dev $(VENV)/.browser ## try the console in Chromium, and in Firefox and WebKit if they are here (needs npm; PICTURES=1 takes those of docs/console.md)
@@ -116,16 +117,18 @@ $(VENV)/.dev: $(PYTHON) pyproject.toml constraints.txt packaging/overrides.txt
 	@$(call INSTALL,--group dev)
 	@touch $@ $(VENV)/.serve
 
-# The clients have an environment of their own: what they need would hold back what Orchard needs. So have Open WebUI and
-# aider, which take exact versions of everything, and no Python 3.13.
+# The clients have an environment of their own: what they need would hold back what Orchard needs. So have Open WebUI,
+# aider and LiteLLM's proxy, which take exact versions of everything; the first two take no Python 3.13.
 $(VENV)/.clients: $(PYTHON) pyproject.toml $(NODE)/package.json tests/clients/open-webui-overrides.txt
-	@echo "Installing the clients into $(CLIENTS), $(OPEN_WEBUI), $(AIDER) and $(NODE)"
+	@echo "Installing the clients into $(CLIENTS), $(OPEN_WEBUI), $(AIDER), $(LITELLM) and $(NODE)"
 	@$(UV) venv --quiet --clear --python $(PYTHON) $(CLIENTS)
 	@$(UV) pip install --python $(CLIENTS)/bin/python --group clients
 	@$(UV) venv --quiet --clear --python '>=3.11,<3.13' $(OPEN_WEBUI)
 	@$(UV) pip install --python $(OPEN_WEBUI)/bin/python --overrides tests/clients/open-webui-overrides.txt 'open-webui>=0.12'
 	@$(UV) venv --quiet --clear --python '>=3.11,<3.13' $(AIDER)
 	@$(UV) pip install --python $(AIDER)/bin/python 'aider-chat>=0.86'
+	@$(UV) venv --quiet --clear --python $(PYTHON) $(LITELLM)
+	@$(UV) pip install --python $(LITELLM)/bin/python 'litellm[proxy]>=1.100'
 	@npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund
 	@touch $@
 

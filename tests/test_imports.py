@@ -34,6 +34,7 @@ LAW = {
     "environments": Room({"core"}, {"msgspec"}),
     "folder_files": Room(set(), {"msgspec"}),
     "system_memory": Room(set(), {"psutil"}),
+    "cluster": Room({"folder_files", "system_memory"}, {"msgspec"}),
     "kinds": Room({"core", "environments"}, {"msgspec"}),
     "config": Room({"core", "kinds"}, {"msgspec"}),
     "wire": Room({"core"}, {"msgspec"}),
@@ -42,7 +43,8 @@ LAW = {
     "device": Room({"core", "system_memory"}, {"mlx"}),
     "engine": Room({"core", "device"}, MLX | {"msgspec", "llguidance"}),
     "backends": Room(
-        {"core", "device", "engine", "folder_files"}, MLX | MEDIA | {"msgspec", "psutil", "threadpoolctl"}
+        {"cluster", "core", "device", "engine", "folder_files", "system_memory"},
+        MLX | MEDIA | {"msgspec", "psutil", "threadpoolctl"},
     ),
     "backends.text": Room({"formats"}),
     "backends.text.grammar": Room(set(), {"llguidance"}),
@@ -51,13 +53,13 @@ LAW = {
     "gguf_import": Room({"core", "folder_files", "gguf_job"}, MLX | {"gguf", "msgspec"}),
     "worker": Room({"core", "device", "wire", "backends", "system_memory"}, {"mlx", "msgspec", "psutil"}),
     "gateway": Room(
-        {"core", "config", "dialects", "folder_files", "kinds", "system_memory", "wire"},
+        {"cluster", "core", "config", "dialects", "folder_files", "kinds", "system_memory", "wire"},
         WEB | {"msgspec", "huggingface_hub", "prometheus_client", "psutil"},
     ),
     # Its detector of speech is small enough for the gateway; it is imported with the first realtime session.
     "gateway.realtime": Room(set(), {"numpy", "threadpoolctl"}),
     "cli": Room(
-        {"core", "config", "environments", "folder_files", "formats", "gateway", "gguf_job", "kinds"},
+        {"cluster", "core", "config", "environments", "folder_files", "formats", "gateway", "gguf_job", "kinds"},
         {"msgspec", "httpx", "huggingface_hub", "packaging", "rich", "typer", "yaml"},
     ),
     "demo": Room(set(), MLX | {"safetensors", "torch"}),  # its training script, which is run by hand
@@ -89,8 +91,9 @@ PACKAGES = {
     "backends.text.grammar": {"backends"},
     "backends.text.prompt": {"backends", "backends.text", "backends.text.grammar", "backends.vision"},
     "backends.vision": {"backends", "backends.kernels", "backends.text", "backends.text.prompt"},
-    "cli": {"cli.agents", "cli.models", "cli.server", "cli.service", "cli.settings", "cli.verify"},
+    "cli": {"cli.agents", "cli.cluster", "cli.models", "cli.server", "cli.service", "cli.settings", "cli.verify"},
     "cli.agents": {"cli", "cli.models", "cli.settings"},
+    "cli.cluster": {"cli"},
     "cli.models": {"cli", "cli.settings"},
     "cli.server": {"cli", "cli.settings"},
     "cli.service": {"cli", "cli.settings"},

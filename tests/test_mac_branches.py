@@ -24,9 +24,11 @@ import orchard
 from orchard import wire
 from orchard.backends import helper_process
 from orchard.backends.kernels.cpu import is_slow
-from orchard.backends.ranks.parallel import choose_parallel
+from orchard.backends.ranks.launch import _local_gpus
+from orchard.backends.ranks.parallel import choose_backend
 from orchard.cli import doctor
 from orchard.cli.verify.report import describe_machine
+from orchard.cluster.hostfile import ClusterHost, Hostfile
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.device.out_of_memory import has_late_errors
@@ -59,7 +61,8 @@ _SERVICE = "tests/cli/service/test_manage.py"
 _INSTALL = "test_install_starts_the_users_configuration_and_uninstall_removes_it"
 BRANCHES = {
     "backends/helper_process.py main": f"{_HERE}::test_a_helper_runs_without_a_limit_of_memory",
-    "backends/ranks/parallel.py choose_parallel": f"{_HERE}::test_ranks_do_not_run_beside_a_gpu",
+    "backends/ranks/launch.py _local_gpus": f"{_HERE}::test_ranks_share_no_gpu",
+    "backends/ranks/parallel.py choose_backend": f"{_HERE}::test_ranks_share_no_gpu",
     "device/memory.py processor": "tests/device/test_memory.py::test_what_models_compute_with",
     "device/memory.py recommended_bytes": "tests/device/test_memory.py::test_what_a_device_recommends",
     "engine/batching/model.py on_cuda": f"{_HERE}::test_metal_is_not_cuda",
@@ -260,9 +263,16 @@ def test_metal_is_not_cuda() -> None:
 
 
 @pytest.mark.usefixtures("metal")
-def test_ranks_do_not_run_beside_a_gpu(tmp_path: Path) -> None:
-    with pytest.raises(OrchardError, match="this machine's models use its GPU"):
-        choose_parallel(tmp_path, TextOptions(ranks=2))
+def test_ranks_share_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mx, "device_count", lambda _: 1)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    here, there = ClusterHost("127.0.0.1", ("10.0.0.1",)), ClusterHost("b", ("10.0.0.2",))
+    with pytest.raises(OrchardError, match="this machine has 1 GPU for 2 ranks"):
+        choose_backend(TextOptions(ranks=2), Hostfile((here, here)))
+    assert choose_backend(TextOptions(hosts="hosts.json"), Hostfile((here, there))) == "ring"
+    assert _local_gpus() == ["0"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
+    assert _local_gpus() == ["3", "5"]
 
 
 def test_a_gpu_is_timed_at_least_twice(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:

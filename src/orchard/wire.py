@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from orchard.core.cache_report import CacheState
-from orchard.core.device_memory import DeviceMemory
+from orchard.core.device_memory import DeviceMemory, RankReport
 from orchard.core.events import Event
 from orchard.core.request import Priority, Request, RequestProgress, Sender
 from orchard.core.speculation_report import SpeculationReport
@@ -78,7 +78,7 @@ class LimitMemory(Struct, frozen=True, array_like=True, tag="limit_memory"):
 class MemoryReport(Struct, frozen=True, array_like=True, tag="memory_report"):
     """Worker to gateway, once a second at most, if something has changed: what holds memory, in bytes.
 
-    All fields but `device` come from `Service.memory_use`; 0 without a model.
+    All fields but `device` come from `Service.memory_use`; 0 without a model. `ranks`: the model's other ranks.
     """
 
     device: DeviceMemory = DeviceMemory()
@@ -86,6 +86,7 @@ class MemoryReport(Struct, frozen=True, array_like=True, tag="memory_report"):
     rows_bytes: int = 0
     prompts_bytes: int = 0
     wanted_bytes: int = 0
+    ranks: tuple[RankReport, ...] = ()
 
 
 class Ping(Struct, frozen=True, array_like=True, tag="ping"):

@@ -19,6 +19,15 @@ def started(
 
     The server has the given environment instead of this process's. Raise ChildProcessError if it doesn't come up.
     """
+    with server_process(command, folder, ready, variables) as (url, _):
+        yield url
+
+
+@contextmanager
+def server_process(
+    command: Sequence[str], folder: Path, ready: Callable[[str], bool], variables: dict[str, str] | None = None
+) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
+    """Do what `started` does; yield the process, too."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -34,7 +43,7 @@ def started(
             if not _comes_up(url, process, ready):
                 log.seek(0)
                 raise ChildProcessError(f"the server doesn't come up:\n{log.read()}")
-            yield url
+            yield url, process
         finally:
             process.terminate()
 

@@ -13,8 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from orchard.backends.ranks.launch import load_shared_model
-from orchard.backends.text.model import load_text_model
+import mlx.core as mx
+from mlx.utils import tree_flatten
+
+from orchard.backends.ranks.launch import RankLauncher
+from orchard.backends.text.model import TextModel, load_text_model
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import Job
 from orchard.engine.sampling.params import SamplingParams
@@ -54,6 +57,15 @@ def in_table(kind: str, changes: dict[str, Any]) -> Iterator[None]:
         table[kind] = usual
 
 
+def make_split_model(parent: Path) -> Path:
+    """Make a tiny model that two ranks can share, in the folder `split`; return the folder."""
+    folder = parent / "split"
+    folder.mkdir()
+    with in_table("qwen3", SPLIT["qwen3"]):
+        make_architecture(folder, "qwen3")
+    return folder
+
+
 def _mix(rng: random.Random, names: str) -> tuple[list[Job], list[Happening]]:
     """Jobs that join at once or at some token of another one; some leave. Many prompts share their heads."""
     first: list[Job] = []
@@ -80,6 +92,20 @@ def _mix(rng: random.Random, names: str) -> tuple[list[Job], list[Happening]]:
     return first, happenings
 
 
+def _load(launcher: RankLauncher, folder: Path, options: TextOptions) -> TextModel:
+    """Load rank 0's part, and see that no more memory was taken than for the part and the two largest tensors."""
+    before = mx.get_active_memory()
+    mx.reset_peak_memory()
+    model = launcher.load(options, lambda fraction: None)
+    taken = mx.get_peak_memory() - before
+    sizes = [array.nbytes for file in folder.glob("*.safetensors") for array in mx.load(str(file)).values()]  # type: ignore[union-attr]
+    part = sum(array.nbytes for _, array in tree_flatten(model.network.parameters()))
+    if taken > (most := part + sum(sorted(sizes)[-2:])):
+        sys.exit(f"the load took {taken:,} bytes; {most:,} would be its part and the two largest tensors")
+    print(f"the load took {taken:,} bytes, its part {part:,}, the model {sum(sizes):,}")
+    return model
+
+
 def main() -> None:
     """Compare some mixes; exit with 1 at the first difference."""
     parser = argparse.ArgumentParser()
@@ -93,7 +119,8 @@ def main() -> None:
             make_architecture(Path(folder), args.kind)
         options: dict[str, Any] = {"ranks": args.ranks, "parallel": args.parallel}
         options |= {"memory_limit": _MEMORY, "prefill_step_size": 16}
-        together = Driver(partial(load_shared_model, folder, TextOptions(**options), lambda fraction: None), **options)
+        launcher = RankLauncher(folder, TextOptions(**options))
+        together = Driver(partial(_load, launcher, Path(folder), TextOptions(**options)), **options)
         whole = load_text_model(folder)
         cached = 0
         for number in range(args.mixes):
@@ -110,6 +137,7 @@ def main() -> None:
                 if found[job.id].tokens != expected:
                     sys.exit(f"mix {number}, job {job.id}: {found[job.id].tokens} instead of {expected}")
         together.close()
+        launcher.end()
     print(f"{args.mixes} mixes are equal, {together.batch_mode.name}, {cached} tokens came from the prompt cache")
 
 

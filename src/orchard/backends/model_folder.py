@@ -1,6 +1,7 @@
 """Loads model folders, reads their files, and explains what is wrong with them."""
 
 import hashlib
+import inspect
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -119,9 +120,10 @@ def load_folder(
             _apply_adapter(network, Path(options.adapter_path), library)
         if group:
             _split_network(folder, network, group)
+            _check_room(folder, network, options)
         unpacked = cpu.widen_to_float32(network, memory.memory_limit(options) // _UNPACKED_SHARE)
         fused.fuse_layers(network, partial(library.run, network))
-        evaluate_weights(folder, network, progress, library.name)
+        evaluate_weights(folder, network, progress, library.name, splits=group is not None)
         tokenizer = reading.result()
     quantized.adapt_quantized_layers(network)
     gated_delta.install_kernels(network)
@@ -184,12 +186,33 @@ def _split_network(folder: Path, network: Any, group: RankGroup) -> None:
     """Keep this rank's part of a network, whose weights need not be read."""
     try:
         if group.is_pipeline:
-            next(module for module in network.modules() if isinstance(module, PipelineMixin)).pipeline(group.group)
+            _split_layers(network, group)
         else:
             network.shard(group.group)
     except ValueError as error:
         reason = f"its layers can't be divided by {group.group.size()} ranks (--ranks): {_error_line(error)}"
         raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {reason}") from error
+
+
+def _check_room(folder: Path, network: Any, options: TextOptions) -> None:
+    """Raise OrchardError("model_failed") if this rank's part can't fit on its host."""
+    size, limit = _count_bytes(network), memory.memory_limit(options)
+    if size > limit:
+        reason = f"its part here takes {size:,} bytes, and this rank may take {limit:,}"
+        raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {reason}")
+
+
+def _split_layers(network: Any, group: RankGroup) -> None:
+    pipeline = next(module for module in network.modules() if isinstance(module, PipelineMixin))
+    if "split" not in inspect.signature(pipeline.pipeline).parameters:  # some kinds of models are split evenly
+        pipeline.pipeline(group.group)
+        return
+    kept = _count_bytes(network) - sum(map(_count_bytes, pipeline.layers))
+    pipeline.pipeline(group.group, split=group.split_layers(len(pipeline.layers), kept))
+
+
+def _count_bytes(module: Any) -> int:
+    return sum(array.nbytes for _, array in tree_flatten(module.parameters()))
 
 
 def _apply_adapter(network: Any, adapter: Path, library: Library) -> None:
@@ -261,14 +284,19 @@ def forbid_code() -> Iterator[None]:
         dynamic_module_utils.get_cached_module_file = original
 
 
-def evaluate_weights(folder: Path, network: Any, progress: Progress, library: str) -> None:
-    """Read a network's weights in groups. Raise OrchardError("model_failed") if they are broken."""
+def evaluate_weights(folder: Path, network: Any, progress: Progress, library: str, *, splits: bool = False) -> None:
+    """Read a network's weights in groups. Raise OrchardError("model_failed") if they are broken.
+
+    `splits`: they are parts of larger ones, which are read whole. Then only one is read at a time.
+    """
     weights: list[tuple[str, mx.array]] = tree_flatten(network.parameters())
     total = sum(array.nbytes for _, array in weights)
     group: list[mx.array] = []
     done = pending = 0
     with explain_load_errors(folder, library):
         for _, array in weights:
+            if splits:
+                mx.eval(array)
             group.append(array)
             pending += array.nbytes
             if pending * _WEIGHT_GROUPS >= total:

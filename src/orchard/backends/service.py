@@ -7,7 +7,7 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from orchard.core.cache_report import CacheState
-from orchard.core.device_memory import DeviceMemory
+from orchard.core.device_memory import DeviceMemory, RankReport
 from orchard.core.events import Event
 from orchard.core.request import LoadOptions, Request, RequestProgress
 from orchard.core.speculation_report import SpeculationReport
@@ -28,13 +28,15 @@ class Heartbeat(Struct, frozen=True):
 class MemoryUse(Struct, frozen=True):
     """The bytes that a model takes: its weights, its requests' rows, and its cached prompts.
 
-    `wanted_bytes`: what the model needs in all to run the oldest request that waits for memory; 0: none waits.
+    `wanted_bytes`: what the model needs in all to run the oldest request that waits for memory; 0: none waits. `ranks`:
+    what is known of other processes that have a part of the model.
     """
 
     weights_bytes: int = 0
     rows_bytes: int = 0
     prompts_bytes: int = 0
     wanted_bytes: int = 0
+    ranks: tuple[RankReport, ...] = ()
 
 
 class LoadResult(Struct, frozen=True):

@@ -92,6 +92,9 @@ app.add_typer(setup_app, name="setup")
 service_app = typer.Typer(help="Run the server whenever you are logged in.", no_args_is_help=True)
 app.add_typer(service_app, name="service")
 
+cluster_app = typer.Typer(help="Share a model among several machines.", no_args_is_help=True)
+app.add_typer(cluster_app, name="cluster")
+
 _Host = Annotated[
     str | None, typer.Option(envvar="ORCHARD_HOST", help="The address to listen on.", show_default="127.0.0.1")
 ]
@@ -241,6 +244,23 @@ def check_config(file: Annotated[Path, typer.Argument(help="A configuration file
     from orchard.cli.config import check_config_file
 
     check_config_file(file)
+
+
+@cluster_app.command("check")
+def check_cluster(
+    file: Annotated[Path, typer.Argument(help="A hostfile, in the format of mlx.launch.")],
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="MODEL", help="Models whose files to compare.", autocompletion=_complete_model),
+    ] = None,
+) -> None:
+    """Reach the hosts of a file as --hosts does, compare them, and say what to mend. The exit code is 1 if there is a
+    problem.
+    """
+    from orchard.cli.cluster.check import check_hosts
+
+    if not check_hosts(str(file), models or ()):
+        raise typer.Exit(1)
 
 
 @setup_app.command()

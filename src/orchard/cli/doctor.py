@@ -40,16 +40,21 @@ def print_findings(settings: Settings, notes: Sequence[str] = ()) -> bool:
     well = True
     for finding in _examine_all(settings, notes):
         well = well and finding.status != "problem"
-        row = Table.grid(padding=(0, 2))
-        row.add_column(width=7, style=_COLOURS[finding.status])
-        row.add_column(width=12)
-        row.add_column(overflow="fold")
-        row.add_row(finding.status, finding.name, Text(finding.seen))
-        if finding.advice:
-            row.add_row("", "", Text(finding.advice, style="italic"))
-        console.print(row)
+        print_finding(console, finding)
     console.print("Orchard can run here." if well else "Orchard can't run here until the problems are solved.")
     return well
+
+
+def print_finding(console: Console, finding: Finding) -> None:
+    """Print what was checked, the result, and how to fix it."""
+    row = Table.grid(padding=(0, 2))
+    row.add_column(width=7, style=_COLOURS[finding.status])
+    row.add_column(width=12)
+    row.add_column(overflow="fold")
+    row.add_row(finding.status, Text(finding.name), Text(finding.seen))
+    if finding.advice:
+        row.add_row("", "", Text(finding.advice, style="italic"))
+    console.print(row)
 
 
 def _examine_all(settings: Settings, notes: Sequence[str]) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What a worker knows of its device's memory."""
+"""What a worker knows of memory: of its device, and of other ranks that have a part of its model."""
 
 from msgspec import Struct
 
@@ -16,3 +16,22 @@ class DeviceMemory(Struct, frozen=True):
     active_bytes: int = 0
     cache_bytes: int = 0
     peak_bytes: int = 0
+
+
+class RankReport(Struct, frozen=True):
+    """`host`: what the hostfile calls its host. `loaded`: how much of its part is in memory, from 0 to 1.
+
+    `mlx_bytes`: what MLX holds there; `free_bytes`: what is free on its host. `is_local`: that is this machine.
+    """
+
+    rank: int
+    host: str
+    loaded: float
+    mlx_bytes: int
+    free_bytes: int
+    is_local: bool
+
+    @property
+    def local_bytes(self) -> int:
+        """What MLX holds there of this machine's memory."""
+        return self.mlx_bytes if self.is_local else 0

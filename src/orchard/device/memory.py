@@ -22,6 +22,12 @@ def recommended_bytes() -> int:
     return int(system_memory.read_system_memory().total_bytes * _SHARE)
 
 
+def available_bytes() -> int:
+    """Return the bytes that are free for models now: of the device's own memory, or of the machine's."""
+    free = mx.device_info().get("free_memory", 0)
+    return free if isinstance(free, int) and free else system_memory.read_system_memory().available_bytes
+
+
 def processor() -> str:
     """Return which processor MLX computes with: "gpu" or "cpu"."""
     return "gpu" if mx.default_device() == mx.gpu else "cpu"

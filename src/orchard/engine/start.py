@@ -49,6 +49,7 @@ log = logging.getLogger("orchard.engine")
 _MOST_TOKENS_A_STEP = 2048
 _PROMPTS_IN_A_PASS = 32
 _TRIAL_ROWS = 16
+_ROW_TOKENS = 1024  # of the row by which ranks compare their memory
 Units = Generator[None, None, None]
 """Work that is done a unit at a time, each by one `next`."""
 _Ways = tuple[dict[str, Any], ...]
@@ -138,7 +139,7 @@ def _make_shared_runner(
     from the first steps.
     """
     calibrated = ModelOfRankZero(model, group)
-    shares = group.agree(_divide_memory(options, weights_bytes), memory.Shares)
+    shares = _share_memory(model, options, weights_bytes, group)
     name = calibration.calibration_key(model, options)
     stored = group.agree(calibration.load_calibration(name), calibration.Calibration | None)
     found = stored or calibration.assume_least(in_pieces=calibration.reads_in_pieces(calibrated, options))
@@ -165,6 +166,16 @@ def _make_shared_runner(
     return runner, (None for _ in ())
 
 
+def _share_memory(model: LanguageModel, options: TextOptions, weights_bytes: int, group: RankGroup) -> memory.Shares:
+    """Divide the memory so that the rows have room on all ranks; return the shares of rank 0."""
+    own = _divide_memory(options, weights_bytes)
+    group.row_bytes = _measure_footprint(model, options).bytes(_ROW_TOKENS)
+    # How many rows of some length there is room for. Rank 0 counts bytes, of which a row may take others elsewhere.
+    rows = own.rows / max(group.row_bytes, 1)
+    part = min(1.0, group.find_least(rows) / rows)
+    return group.agree(memory.Shares(*(int(nbytes * part) for nbytes in own)), memory.Shares)
+
+
 def _make_shared_store(
     model: LanguageModel, options: TextOptions, budget: int, group: RankGroup, *, in_pieces: bool
 ) -> KVStore:
@@ -181,7 +192,8 @@ def _make_shared_store(
     if extremes != [size, size] or not size:
         log.warning("prompts are not cached: the model's layers differ, and each rank has other ones")
         budget = 0
-    layers = group.agree(len(cache), int)  # rank 0 has no fewer than others
+    layers, _ = (extreme.item() for extreme in group.find_extremes(len(cache)))
+    assert isinstance(layers, int)
     return KVStore(model, options, budget, in_pieces=in_pieces, counted_layers=layers)
 
 

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from orchard.core.device_memory import RankReport
 from orchard.core.speculation_report import SpeculationReport
 
 ShownState = Literal["unloaded", "queued", "loading", "ready", "unloading", "failed"]
@@ -22,10 +23,11 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
     or how much of its requests is done; None: it isn't loading, and its requests report no progress. Sizes are in
     bytes; None if there is no process, or it has not reported them: what MLX holds (`mlx_bytes`), the process's
     resident memory (`rss_bytes`), weights, KV caches of rows, cached prompts, MLX's own buffer cache, and the most that
-    MLX's arrays have taken. `speculation`: the totals of its guesses since the load. `restarts`: how often its process
-    died. `processor`: what it computes with, "gpu" or "cpu". `pinned`: it is never unloaded to make room for another.
-    `unload_at`: when its time to live ends, in seconds since the epoch; None: it doesn't run. `context_window`: in
-    tokens; None: unknown. `details`: facts from the service of a ready model.
+    MLX's arrays have taken. `speculation`: the totals of its guesses since the load. `ranks`: what is known of its
+    other ranks. `restarts`: how often its process died. `processor`: what it computes with, "gpu" or "cpu". `pinned`:
+    it is never unloaded to make room for another. `unload_at`: when its time to live ends, in seconds since the epoch;
+    None: it doesn't run. `context_window`: in tokens; None: unknown. `details`: facts from the service of a ready
+    model.
     """
 
     state: ShownState
@@ -42,6 +44,7 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
     cache_bytes: int | None = None
     peak_bytes: int | None = None
     speculation: SpeculationReport = {}
+    ranks: Sequence[RankReport] = ()
     pid: int | None = None
     processor: str | None = None
     restarts: int = 0
@@ -54,6 +57,19 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
         """Return the sizes that are known, in bytes, by their kinds."""
         sizes = {kind: getattr(self, f"{kind}_bytes") for kind in MEMORY_KINDS}
         return {kind: size for kind, size in sizes.items() if size is not None}
+
+    def rank_rows(self) -> list[dict[str, Any]]:
+        """Return what /health and /v1/stats show of the other ranks: progress in percent, memory in bytes."""
+        return [
+            {
+                "rank": one.rank,
+                "host": one.host,
+                "percent": round(100 * one.loaded),
+                "mlx_bytes": one.mlx_bytes,
+                "free_bytes": one.free_bytes,
+            }
+            for one in self.ranks
+        ]
 
     def usable_capabilities(self, capabilities: Sequence[str]) -> list[str]:
         """Return the capabilities without vision if the loaded model takes no media."""
@@ -76,5 +92,6 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
             "batching": None,
             "media": None,
             "memory": self.memory_sizes(),
+            "ranks": self.rank_rows(),
             **self.details,
         }

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -16,9 +18,9 @@ import pytest
 
 from orchard.config import ModelSettings
 from orchard.core.tasks.text_options import TextOptions
-from tests.support.models import make_architecture
-from tests.support.ring_mixes import SPLIT, in_table
+from tests.support.ring_mixes import make_split_model
 from tests.support.serving import Server, serve
+from tests.support.sshd import NAME, SSHD, SshHost, ssh_host
 
 _SECONDS = 5.0
 _PATIENCE = 60.0
@@ -27,27 +29,40 @@ _TASK = {"model": "split", "prompt": "hello", "max_tokens": 1000, "temperature":
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("ranks") / "split"
-    found.mkdir()
-    with in_table("qwen3", SPLIT["qwen3"]):
-        make_architecture(found, "qwen3")
-    return found
+    return make_split_model(tmp_path_factory.mktemp("ranks"))
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[SshHost | None]:
+    """The host of the second rank; None: this machine."""
+    if not SSHD:
+        yield None
+        return
+    with ssh_host(tmp_path_factory.mktemp("host")) as found:
+        found.add_environment()
+        shutil.copytree(folder, found.home / "models" / "copy")
+        yield found
 
 
 @contextmanager
-def split(folder: Path, **settings: Any) -> Iterator[Server]:
-    models = [ModelSettings(model_path=str(folder), text=TextOptions(ranks=2))]
-    with serve((), models=models, spare=False, memory_limit=2**30, **settings) as server:
+def split(folder: Path, host: SshHost | None, **settings: Any) -> Iterator[Server]:
+    text = TextOptions(hosts=host.write_hostfile({str(folder): "~/models/copy"})) if host else TextOptions(ranks=2)
+    models = [ModelSettings(model_path=str(folder), text=text)]
+    env = {"PATH": host.path} if host else {}
+    with serve((), models=models, spare=False, memory_limit=2**30, env=env, **settings) as server:
         server.until("split", state="ready", timeout=_PATIENCE)
         yield server
 
 
-def group(server: Server) -> dict[str, psutil.Process]:
-    """The processes of the model: the worker, which is rank 0, the other rank, and its parent."""
+def group(server: Server, host: SshHost | None) -> dict[str, psutil.Process]:
+    """The processes of the model: the worker, which is rank 0, the other rank, its parent, and ssh if it is used."""
     worker = psutil.Process(server.health("split")["pid"])
-    (keeper,) = worker.children()
-    (rank,) = keeper.children()
-    return {"worker": worker, "keeper": keeper, "rank": rank}
+    (child,) = worker.children()
+    if host:
+        keeper, rank = host.find_rank()
+        return {"worker": worker, "ssh": child, "keeper": keeper, "rank": rank}
+    (rank,) = child.children()
+    return {"worker": worker, "keeper": child, "rank": rank}
 
 
 def task(folder: Path, **fields: Any) -> dict[str, Any]:
@@ -70,10 +85,14 @@ def stream(server: Server, folder: Path, begun: Future[None]) -> str:
     return ""
 
 
-def test_nothing_is_left_when_a_rank_or_the_gateway_is_killed(folder: Path) -> None:
-    with split(folder) as server, ThreadPoolExecutor(2) as callers:
+def test_nothing_is_left_when_a_rank_or_the_gateway_is_killed(folder: Path, host: SshHost | None) -> None:
+    """Over ssh, if there is an sshd: the second host has other folders and another environment."""
+    with split(folder, host) as server, ThreadPoolExecutor(2) as callers:
+        (other,) = server.until("split")["ranks"]
+        assert (other["rank"], other["host"], other["percent"]) == (1, NAME if host else "127.0.0.1", 100)
+        assert min(other["mlx_bytes"], other["free_bytes"]) > 0
         for victim in ("rank", "gateway"):
-            processes = group(server)
+            processes = group(server, host)
             begun: list[Future[None]] = [Future(), Future()]
             errors = [callers.submit(stream, server, folder, one) for one in begun]
             for one in begun:
@@ -89,7 +108,7 @@ def test_nothing_is_left_when_a_rank_or_the_gateway_is_killed(folder: Path) -> N
                 assert [one.result(_PATIENCE) for one in errors] == ["worker_crashed"] * 2
                 # Rank 0 learns of it over its channel, or from MLX's ring, whichever is first.
                 reason = server.health("split")["reason"]
-                assert "rank 1: its process ended" in reason or "connection to a peer was lost" in reason
+                assert re.search("rank 1.*: its process ended|connection to a peer was lost", reason)
                 server.until("split", state="ready", timeout=_PATIENCE)
             else:
                 for broken in errors:
@@ -100,19 +119,23 @@ def test_nothing_is_left_when_a_rank_or_the_gateway_is_killed(folder: Path) -> N
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("victim", "number"),
-    # A keeper that is stopped stops nobody.
     [
         ("worker", signal.SIGKILL),
         ("worker", signal.SIGSTOP),
         ("keeper", signal.SIGKILL),
+        ("keeper", signal.SIGSTOP),
+        ("ssh", signal.SIGKILL),
+        ("ssh", signal.SIGSTOP),
         ("rank", signal.SIGKILL),
         ("rank", signal.SIGSTOP),
     ],
 )
-def test_callers_learn_of_a_rank_that_is_silent(folder: Path, victim: str, number: int) -> None:
+def test_callers_learn_of_a_rank_that_is_silent(folder: Path, host: SshHost | None, victim: str, number: int) -> None:
+    if victim == "ssh" and not host:
+        pytest.skip("there is no sshd")
     watchdog = 20.0
-    with split(folder, watchdog_timeout=watchdog) as server, ThreadPoolExecutor(8) as callers:
-        processes = group(server)
+    with split(folder, host, watchdog_timeout=watchdog) as server, ThreadPoolExecutor(8) as callers:
+        processes = group(server, host)
         begun: list[Future[None]] = [Future() for _ in range(8)]
         errors = [callers.submit(stream, server, folder, one) for one in begun]
         for one in begun:

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from orchard.cli.server.client import MemorySizes, ModelStats, Quantiles, ServerStats
+from orchard.cli.server.client import MemorySizes, ModelStats, Quantiles, RankStats, ServerStats
 from orchard.cli.server.models import _stay, duration, model_rows
 from orchard.gateway.models.entry import ModelEntry
 from tests.support.command import clean, orchard, refused
@@ -127,6 +127,17 @@ def test_how_long_a_model_stays(fields: dict[str, Any], words: str) -> None:
     assert _stay(model) == words
     model.unload_at = int(time.time()) + 130
     assert (_stay(model) == "2 minutes from now") == (model.state == "ready")
+
+
+def test_other_ranks_of_a_model_are_shown() -> None:
+    memory = MemorySizes(4_000_000, None)
+    ranks = [RankStats(1, "studio\x07", 100, 2_000_000, 9_000_000), RankStats(2, "mini", 40, 1_000_000, 0)]
+    model = ModelStats("ready", None, None, None, None, 0, 0, 0.0, None, Quantiles(None), memory, ranks)
+    (row,) = model_rows(ServerStats("", 0.0, 0.0, 0, 0, memory, {"large": model}))
+    assert row.ranks == (
+        ("  rank 1 on studio\\x07", 2_000_000, "9.0 MB free there"),
+        ("  rank 2 on mini", 1_000_000, "loading 40%"),
+    )
 
 
 def test_a_server_writes_no_control_characters_to_the_terminal() -> None:

@@ -16,7 +16,7 @@ from orchard.core.tasks.text_options import TextOptions
         ({"defaults": {"temprature": 1}}, "temprature"),
         ({"context_length": 0}, "context_length"),
         ({"ranks": 0}, "ranks"),
-        ({"parallel": "tensor"}, "parallel needs ranks above 1"),
+        ({"parallel": "tensor"}, "parallel needs hosts, or ranks above 1"),
         ({"ranks": 2, "adapter_path": "a"}, "adapter_path can't be combined with ranks above 1"),
         ({"ranks": 2, "draft_model_path": "a"}, "draft_model_path can't be combined with ranks above 1"),
         ({"ranks": 2, "kv_bits": 4}, "kv_bits can't be combined with ranks above 1"),

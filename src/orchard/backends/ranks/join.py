@@ -1,57 +1,60 @@
-"""How a process becomes a rank: through `mx.distributed`, with the variables and the file of MLX's own launcher."""
+"""How a process becomes a rank: through `mx.distributed`, with the variables and the file of MLX's own launcher.
 
+The variables are those that `mlx/_distributed_utils/launch.py` sets. JACCL has not been tried yet.
+"""
+
+import contextlib
 import json
 import os
+import socket
 import tempfile
 from collections.abc import Sequence
+from typing import Any
 
 import mlx.core as mx
-from msgspec import Struct
 
-from orchard.core.tasks.text_options import TextOptions
-from orchard.engine.ranks.group import Channel, RankGroup
-
-
-class RankStart(Struct, frozen=True, array_like=True):
-    """Rank 0 to another rank, the first message: who the ranks are, and the model to load.
-
-    `addresses`: where each rank listens, as in MLX's file for the ring.
-    """
-
-    rank: int
-    addresses: list[list[str]]
-    path: str
-    options: TextOptions
-
-
-class RankLoaded(Struct, frozen=True, array_like=True, tag="loaded"):
-    """Another rank to rank 0: its part of the model is in memory."""
-
-
-class RankFailed(Struct, frozen=True, array_like=True, tag="failed"):
-    """Another rank to rank 0, the last message: it can't go on. `in_load`: it could not load its shard."""
-
-    message: str
-    in_load: bool = False
-
-
-class RankEnded(Struct, frozen=True, array_like=True, tag="ended"):
-    """Another rank to rank 0, the last message: it ends as it was told."""
-
-
-FromRank = RankLoaded | RankFailed | RankEnded
+from orchard.backends.ranks.messages import RankConnection, RankStart
+from orchard.engine.ranks.channel import Channel
+from orchard.engine.ranks.group import RankGroup
 
 
 def join_group(start: RankStart, channels: Sequence[Channel]) -> RankGroup:
     """Connect to the other ranks, and wait for them. Raise RuntimeError if they can't be reached."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump(start.addresses, file)
+        variables, content = _launch_variables(start.rank, start.connection, file.name)
+        json.dump(content, file)
         file.flush()
-        variables = {"MLX_RANK": str(start.rank), "MLX_HOSTFILE": file.name}
         os.environ.update(variables)
         try:
-            group = mx.distributed.init(strict=True, backend="ring")
+            group = mx.distributed.init(strict=True, backend=start.connection.backend)
         finally:
             for name in variables:
                 del os.environ[name]
-    return RankGroup(group, channels, is_pipeline=start.options.parallel == "pipeline")
+    return RankGroup(group, channels, start.free_bytes)
+
+
+def _launch_variables(rank: int, connection: RankConnection, file: str) -> tuple[dict[str, str], Any]:
+    """Return the variables of a rank, and what is to be in the file that one of them names."""
+    own = {"MLX_RANK": str(rank)}
+    first = connection.addresses[0][0]
+    match connection.backend:
+        case "ring":
+            return own | {"MLX_HOSTFILE": file}, connection.addresses
+        case "jaccl":
+            return own | {"MLX_IBV_DEVICES": file, "MLX_JACCL_COORDINATOR": first}, connection.rdma
+        case "nccl":
+            host, _, port = first.rpartition(":")
+            return own | {
+                "MLX_WORLD_SIZE": str(len(connection.addresses)),
+                "NCCL_HOST_IP": host,
+                "NCCL_PORT": port,
+            }, None
+
+
+def find_free_addresses(ips: Sequence[str]) -> list[str]:
+    """Return these addresses of this machine with ports on which nobody listens. Raise OSError if one isn't its own."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in ips]
+        for one, ip in zip(sockets, ips, strict=True):
+            one.bind((ip, 0))
+        return [f"{ip}:{one.getsockname()[1]}" for one, ip in zip(sockets, ips, strict=True)]

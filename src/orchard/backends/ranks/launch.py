@@ -1,105 +1,163 @@
-"""Rank 0's side: it starts the other ranks, and ends with them."""
+"""Rank 0's side: it starts the other ranks, sees that all have the same, and loads the model with them."""
 
-import contextlib
-import logging
 import os
-import queue
-import socket
-import subprocess
-import sys
-import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
-from msgspec import msgpack
+import mlx.core as mx
 from msgspec.structs import replace
 
 from orchard.backends.model_folder import Progress
-from orchard.backends.ranks.join import FromRank, RankEnded, RankFailed, RankLoaded, RankStart, join_group
-from orchard.backends.ranks.parallel import choose_parallel
+from orchard.backends.ranks.join import find_free_addresses, join_group
+from orchard.backends.ranks.messages import RankConnection, RankHost, RankLoaded, RankQuestion, RankStart
+from orchard.backends.ranks.other_rank import OtherRank
+from orchard.backends.ranks.parallel import choose_backend, choose_parallel
 from orchard.backends.ranks.shard import load_shard
 from orchard.backends.text.model import TextModel
+from orchard.cluster.host_facts import HostFacts, read_facts
+from orchard.cluster.hostfile import ClusterHost, Hostfile, read_hostfile
+from orchard.core.device_memory import RankReport
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine.ranks.group import Channel
+from orchard.device.memory import available_bytes, recommended_bytes
+from orchard.engine.memory import memory_limit
+from orchard.engine.ranks.group import RankGroup
 
-log = logging.getLogger("orchard.worker")
-
-_CRASH_STATUS = 70  # sysexits.h: EX_SOFTWARE
-_HOST = "127.0.0.1"
-_messages: msgpack.Decoder[FromRank] = msgpack.Decoder(FromRank)
-
-
-def load_shared_model(path: str, options: TextOptions, progress: Progress) -> TextModel:
-    """Start the other ranks, and load all shards of a model; return rank 0's. `progress`: see `load_folder`.
-
-    From then on, this process ends when another rank ends. Raise OrchardError("model_failed") with the reason.
-    """
-    options = replace(options, parallel=choose_parallel(Path(path), options))
-    addresses = _free_addresses(options.ranks)
-    starts = [RankStart(rank, addresses, path, options) for rank in range(options.ranks)]
-    ranks = [_OtherRank(start) for start in starts[1:]]
-    group = join_group(starts[0], [rank.channel for rank in ranks])
-    model = load_shard(path, options, progress, group)
-    for rank in ranks:
-        rank.wait_until_loaded()
-    return model
+_LOCAL = "127.0.0.1"
+_START_SECONDS = 60.0  # for ssh, and to import MLX and the libraries; less than the watchdog usually allows
+_GPUS = "CUDA_VISIBLE_DEVICES"
+# Rank 0 alone reads the files that these options name.
+_OWN_OPTIONS: dict[str, Any] = {"chat_template_file": None, "prompt_cache_shared": ()}
 
 
-def _free_addresses(count: int) -> list[list[str]]:
-    """Return addresses of this machine on which nobody listens, one for each rank."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind((_HOST, 0))
-        return [[f"{_HOST}:{one.getsockname()[1]}"] for one in sockets]
+class RankLauncher:
+    """Starts the ranks of one model, of which this process is rank 0."""
 
+    def __init__(self, path: str, options: TextOptions) -> None:
+        """`options` say which ranks there are."""
+        self._path = path
+        self._hosts_path = options.hosts
+        self._others: list[OtherRank] = []
+        self._group: RankGroup | None = None
+        self.on_memory: Callable[[], None] = lambda: None
+        """Called in a thread when the memory of another rank's host has changed."""
+        self._problem: str | None = None
+        try:
+            self._hostfile = read_hostfile(options.hosts) if options.hosts else _local_hostfile(options.ranks)
+        except ValueError as error:
+            self._problem, self._hostfile = str(error), _local_hostfile(1)
 
-class _OtherRank:
-    """A rank on this machine, and the thread that reads its messages."""
+    @property
+    def local_ranks(self) -> int:
+        """How many ranks share the memory of this machine."""
+        return self._hostfile.local_ranks
 
-    def __init__(self, start: RankStart) -> None:
-        """Start it. Raise OSError if there is no process or file left."""
-        self._rank = start.rank
-        self._reports: queue.SimpleQueue[RankLoaded | RankFailed] = queue.SimpleQueue()
-        ours, theirs = socket.socketpair()
-        with theirs:
-            subprocess.Popen(
-                [sys.executable, "-m", "orchard.backends.ranks.keeper"],
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                start_new_session=True,
+    def load(self, options: TextOptions, progress: Progress) -> TextModel:
+        """Start the other ranks, and load all shards of the model; return rank 0's. `progress`: see `load_folder`.
+
+        The memory limit in `options` is that of each rank on this machine. From then on, this process ends when another
+        rank ends. Raise OrchardError("model_failed") with the reason.
+        """
+        if self._problem:
+            raise OrchardError("model_failed", self._problem)
+        try:
+            return self._load(options, progress)
+        except BaseException:
+            self.end()
+            raise
+
+    @property
+    def reports(self) -> tuple[RankReport, ...]:
+        """What is known of the other ranks."""
+        return tuple(one.report for one in self._others)
+
+    def allowed_bytes(self, weights_bytes: int) -> int | None:
+        """Return what rank 0 may take, so that the rows have room on the other hosts, too; None: that isn't known.
+
+        `weights_bytes`: what its weights take.
+        """
+        if not self._group:
+            return None
+        own = self._group.row_bytes
+        rooms = [one.find_room() for one in self._others if not one.host.is_local]
+        return min((int(weights_bytes + rows * own) for rows in rooms if rows is not None), default=None)
+
+    def end(self) -> None:
+        """End the other ranks for certain."""
+        for one in self._others:
+            one.end()
+
+    def _load(self, options: TextOptions, progress: Progress) -> TextModel:
+        hosts = self._hostfile.hosts
+        backend = choose_backend(options, self._hostfile)
+        options = replace(options, hosts=None, ranks=len(hosts))
+        options = replace(options, parallel=choose_parallel(Path(self._path), options, backend))
+        variables = dict(one.split("=", 1) for one in self._hostfile.envs)
+        os.environ.update(variables)
+        gpus = iter(_local_gpus()[1:])
+        for rank, host in enumerate(hosts[1:], 1):
+            gpu = next(gpus, None) if host.is_local else None
+            self._others.append(OtherRank(rank, host, variables | ({_GPUS: gpu} if gpu else {})))
+            self._others[-1].on_memory = lambda: self.on_memory()  # noqa: PLW0108 - it is set later
+        for one, host in zip(self._others, hosts[1:], strict=True):
+            one.channel.send(RankQuestion(host.find_path(self._path), host.ips))
+        own = RankHost(read_facts(self._path), self._own_addresses(), recommended_bytes(), available_bytes())
+        ranks = [own, *(one.wait_for(RankHost, _START_SECONDS, lambda: progress(0.0)) for one in self._others)]
+        self._check_facts([rank.facts for rank in ranks])
+        connection = RankConnection(backend, [rank.addresses for rank in ranks], [list(host.rdma) for host in hosts])
+        free_bytes = self._free_bytes(options, ranks) if options.parallel == "pipeline" else None
+        starts = [
+            RankStart(rank, connection, host.find_path(self._path) if rank else self._path, options, free_bytes)
+            for rank, host in enumerate(hosts)
+        ]
+        for one, host, start in zip(self._others, hosts[1:], starts[1:], strict=True):
+            limit = options.memory_limit if host.is_local else None
+            one.channel.send(replace(start, options=replace(options, memory_limit=limit, **_OWN_OPTIONS)))
+            one.expect_end()
+        self._group = group = join_group(starts[0], [one.channel for one in self._others])
+        model = load_shard(self._path, options, progress, group)
+        for one in self._others:
+            one.wait_for(RankLoaded, float("inf"), lambda: progress(1.0))
+        return model
+
+    def _own_addresses(self) -> list[str]:
+        ips = self._hostfile.hosts[0].ips
+        try:
+            return find_free_addresses(ips)
+        except OSError as error:
+            message = f"this machine must be the first host of {self._hosts_path}, and can't listen on its addresses"
+            raise OrchardError("model_failed", f"{message} {', '.join(ips)}: {error.strerror}") from error
+
+    def _free_bytes(self, options: TextOptions, ranks: Sequence[RankHost]) -> list[int]:
+        """Return what each rank may take: those of this machine share its memory."""
+        own = min(memory_limit(options), ranks[0].free_bytes // self.local_ranks)
+        pairs = zip(ranks, self._hostfile.hosts, strict=True)
+        return [
+            own if host.is_local or rank is ranks[0] else min(rank.usable_bytes, rank.free_bytes)
+            for rank, host in pairs
+        ]
+
+    def _check_facts(self, facts: Sequence[HostFacts]) -> None:
+        problems = [
+            f"{one.name}: {', '.join(found)}"
+            for one, there in zip(self._others, facts[1:], strict=True)
+            if (found := facts[0].find_differences(there))
+        ]
+        if problems:
+            raise OrchardError(
+                "model_failed", f"all ranks must have the same versions and files. {'; '.join(problems)}"
             )
-        descriptor = ours.detach()
-        self.channel = Channel(descriptor, descriptor)
-        self.channel.send(start)
-        threading.Thread(target=self._read_messages, name=f"rank {start.rank}", daemon=True).start()
 
-    def wait_until_loaded(self) -> None:
-        """Wait until its shard is in memory. Raise OrchardError("model_failed") if it could not be loaded."""
-        report = self._reports.get()
-        if isinstance(report, RankFailed):
-            raise OrchardError("model_failed", f"rank {self._rank} could not load its part: {report.message}")
 
-    def _read_messages(self) -> None:
-        while True:
-            try:
-                message = _messages.decode(self.channel.receive())
-            except (EOFError, OSError):
-                self._end_process("its process ended")
-            match message:
-                case RankEnded():
-                    return
-                case RankFailed(reason, in_load=False):
-                    self._end_process(reason)
-                case _:
-                    self._reports.put(message)
-                    if isinstance(message, RankFailed):
-                        return
+def _local_hostfile(ranks: int) -> Hostfile:
+    return Hostfile(tuple(ClusterHost(_LOCAL, (_LOCAL,)) for _ in range(ranks)))
 
-    def _end_process(self, reason: str) -> NoReturn:
-        """End this process, and so the group: the engine may wait for that rank, without end."""
-        log.critical("rank %d: %s; the model's other ranks end, too", self._rank, reason)
-        logging.shutdown()
-        print(f"rank {self._rank}: {reason}", file=sys.stderr, flush=True)  # the gateway takes this as the reason
-        os._exit(_CRASH_STATUS)
+
+def _local_gpus() -> list[str]:
+    """Return the names of this machine's GPUs for CUDA, if models use them; rank 0 has the first."""
+    if mx.default_device() != mx.gpu:
+        return []
+    if names := os.environ.get(_GPUS):
+        return names.split(",")
+    return [str(number) for number in range(mx.device_count(mx.gpu))]

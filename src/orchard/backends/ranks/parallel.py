@@ -11,6 +11,7 @@ import mlx_lm.utils
 from mlx_lm.models.pipeline import PipelineMixin
 
 from orchard.backends.model_folder import explain_load_errors, read_config
+from orchard.cluster.hostfile import DistributedBackend, Hostfile
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 
@@ -20,14 +21,37 @@ Parallel = Literal["tensor", "pipeline"]
 _HEAD_COUNT = re.compile(r"(.*_)?(n|num)_(.*_)?heads")
 
 
-def choose_parallel(folder: Path, options: TextOptions) -> Parallel:
+def choose_backend(options: TextOptions, hostfile: Hostfile) -> DistributedBackend:
+    """Return what connects the ranks. Raise OrchardError("model_failed") if it can't be had here."""
+    on_gpu = mx.default_device() == mx.gpu
+    is_one_host = hostfile.local_ranks == len(hostfile.hosts)
+    backend = options.backend or hostfile.backend or None
+    if not backend:
+        backend = "nccl" if is_one_host and mx.cuda.is_available() else "jaccl" if hostfile.has_rdma else "ring"
+    gpus = mx.device_count(mx.gpu) if on_gpu else 0
+    problem = ""
+    if backend == "nccl" and not is_one_host:
+        problem = "it listens on every address of a host, so it is only for the GPUs of one host"
+    elif backend == "jaccl" and not hostfile.has_rdma:
+        problem = "it needs a hostfile (--hosts) whose `rdma` names a device for each other host, and null for itself"
+    elif not mx.distributed.is_available(backend):
+        problem = "MLX has none on this machine: NCCL needs mlx[cuda] on Linux, JACCL a Mac with macOS 26.2 or newer"
+    elif on_gpu and gpus < hostfile.local_ranks:
+        problem = f"this machine has {gpus} GPU{'' if gpus == 1 else 's'} for {hostfile.local_ranks} ranks"
+    elif backend == "nccl" and not on_gpu:
+        problem = "this machine's models compute on the CPU"
+    if problem:
+        raise OrchardError("model_failed", f"ranks can't be connected by {backend} (--backend): {problem}")
+    return backend
+
+
+def choose_parallel(folder: Path, options: TextOptions, backend: DistributedBackend) -> Parallel:
     """Return how a folder's model is split among as many ranks as the options say. No weights are read.
 
-    Over the ring, each exchange costs a moment, and a pipeline needs one for each rank, not two for each layer.
+    Over the ring, each exchange costs a moment, and a pipeline needs one for each rank, not two for each layer. With
+    the other backends, an exchange costs little, and all ranks compute at the same time.
     Raise OrchardError("model_failed") if the model can't be split in the way that the options name, or in any.
     """
-    if mx.default_device() == mx.gpu:
-        raise OrchardError("model_failed", "ranks (--ranks) compute on the CPU, and this machine's models use its GPU")
     config = read_config(folder, "mlx-lm")
     with explain_load_errors(folder, "mlx-lm"):
         network, _ = mlx_lm.utils._get_classes(config)
@@ -36,8 +60,9 @@ def choose_parallel(folder: Path, options: TextOptions) -> Parallel:
         "pipeline": lambda: _check_pipeline(network, text, options.ranks),
         "tensor": lambda: _check_tensors(network, text, options.ranks),
     }
+    order: list[Parallel] = ["pipeline", "tensor"] if backend == "ring" else ["tensor", "pipeline"]
     problems: list[str] = []
-    for parallel in [options.parallel] if options.parallel else ways:
+    for parallel in [options.parallel] if options.parallel else order:
         try:
             ways[parallel]()
             return parallel

@@ -50,6 +50,7 @@ from orchard.engine.speculation.prediction import PredictedText, PredictionUse
 from orchard.formats.families.tagged import TaggedFormat
 
 if TYPE_CHECKING:
+    from orchard.backends.ranks.launch import RankLauncher
     from orchard.backends.vision.model import VisionModel
 
 T = TypeVar("T")
@@ -57,7 +58,7 @@ T = TypeVar("T")
 log = logging.getLogger("orchard.worker")
 
 _RETRY_AFTER = 5
-_SECONDS_TO_LEAVE_RANKS = 3.0
+_SECONDS_TO_LEAVE_RANKS = 2.0
 # Large work lets other work go first, for a second per amount.
 _YIELDING_BYTES = 2 * 2**20  # of files of media
 _YIELDING_CHARS = 16 * 2**10  # of a grammar
@@ -126,10 +127,13 @@ class TextService(Service):
 
     def __init__(self, path: str, options: TextOptions) -> None:
         """`options.queue_size` requests wait, in addition to `options.decode_concurrency`; see `has_place`."""
-        # Ranks share the memory of one machine, and each sees to its own part.
-        options = (
-            replace(options, memory_limit=memory_limit(options) // options.ranks) if options.ranks > 1 else options
-        )
+        self._launcher: RankLauncher | None = None
+        if options.is_split:
+            from orchard.backends.ranks import launch
+
+            # Ranks share the memory of one machine, and each sees to its own part.
+            self._launcher = launch.RankLauncher(path, options)
+            options = replace(options, memory_limit=memory_limit(options) // self._launcher.local_ranks)
         self._engine: Engine[TextModel | VisionModel] = Engine(
             lambda: self._load(path, options, self._engine.advance),
             self._loop_callback(self._on_step),
@@ -144,6 +148,7 @@ class TextService(Service):
         self._options = options
         self._most_requests = options.decode_concurrency + options.queue_size
         self._most_bytes = memory_limit(options)
+        self._given: tuple[int, int] | None = None  # what the gateway lets the engine take now, and at most
         self._live: dict[str, _LiveRequest] = {}
         self._room = MediaRoom(min(MOST_MEDIA_BYTES, int(memory_limit(options) * MEDIA_SHARE)), self._media_bytes)
         self._running = 0  # as the engine last reported
@@ -158,6 +163,8 @@ class TextService(Service):
         self._emit = emit
         self._progress = progress
         self._loop = asyncio.get_running_loop()
+        if self._launcher:
+            self._launcher.on_memory = partial(self._loop_callback(lambda _: self._limit_engine()), None)
         try:
             model = await asyncio.wrap_future(self._engine.start())
             await self._prompts.do(self._adopt, model)
@@ -171,10 +178,8 @@ class TextService(Service):
 
     def _load(self, path: str, options: TextOptions, progress: model_folder.Progress) -> "TextModel | VisionModel":
         """Load the model, in the engine's thread."""
-        if options.ranks > 1:
-            from orchard.backends.ranks.launch import load_shared_model
-
-            return load_shared_model(path, options, progress)
+        if self._launcher:
+            return self._launcher.load(options, progress)
         return load_text_model(path, options, progress)
 
     def _media(self, model: "TextModel | VisionModel", template: ChatTemplate) -> PromptMedia | tuple[()] | None:
@@ -260,13 +265,28 @@ class TextService(Service):
     def memory_use(self) -> MemoryUse:
         """Return what weights, rows and cached prompts take, and what the oldest starved request needs."""
         weights, use = self._engine.weights_bytes, self._engine.use
-        one = weights, use.rows, use.prompts, weights + use.wanted if use.wanted else 0
-        return MemoryUse(*(nbytes * self._options.ranks for nbytes in one))
+        wanted, count = weights + use.wanted if use.wanted else 0, self._local_ranks
+        ranks = self._launcher.reports if self._launcher else ()
+        return MemoryUse(weights * count, use.rows * count, use.prompts * count, wanted * count, ranks)
+
+    @property
+    def _local_ranks(self) -> int:
+        """How many processes of this machine have a part of the model."""
+        return self._launcher.local_ranks if self._launcher else 1
 
     def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit weights, KV caches and cached prompts together to `memory_bytes`: see `Service`."""
         self._most_bytes = most_bytes
-        self._engine.limit_memory(memory_bytes // self._options.ranks, most_bytes // self._options.ranks)
+        self._given = memory_bytes // self._local_ranks, most_bytes // self._local_ranks
+        self._limit_engine()
+
+    def _limit_engine(self) -> None:
+        """Limit the engine to what the gateway gives, and to what the other hosts have room for."""
+        if self._given:
+            given, most = self._given
+            weights = self._engine.weights_bytes
+            elsewhere = self._launcher.allowed_bytes(weights) if self._launcher and weights else None
+            self._engine.limit_memory(given if elsewhere is None else min(given, elsewhere), most)
 
     async def close(self, save_seconds: float) -> None:
         """Save cached prompts for at most `save_seconds`, stop the engine and free the model.
@@ -280,8 +300,10 @@ class TextService(Service):
         for lane in (self._grammars, self._readers, self._prompts):
             await asyncio.to_thread(lane.close)
         # A rank that waits for another one in a collective operation waits without end; its process ends after this.
-        timeout = _SECONDS_TO_LEAVE_RANKS if self._options.ranks > 1 else None
+        timeout = _SECONDS_TO_LEAVE_RANKS if self._launcher else None
         await asyncio.to_thread(self._engine.join, timeout)
+        if self._launcher:
+            await asyncio.to_thread(self._launcher.end)
 
     async def _prepare(self, live: _LiveRequest) -> None:
         """Make a request's prompt and its grammar, and give its job to the engine."""

@@ -31,7 +31,7 @@ class VisionService(TextService):
         return recommended_bytes()
 
     def _load(self, path: str, options: TextOptions, progress: Progress) -> "TextModel | VisionModel":
-        if options.ranks > 1:
+        if options.is_split:
             log.warning("the model is served without images, audio and video: a model on several ranks takes none")
             return super()._load(path, options, progress)
         if not _HAS_MLX_VLM:

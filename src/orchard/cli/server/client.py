@@ -27,6 +27,16 @@ class MemorySizes(Struct):
     limit_bytes: int | None = None
 
 
+class RankStats(Struct):
+    """Another rank of a split model, in the body of /v1/stats."""
+
+    rank: int
+    host: str
+    percent: int
+    mlx_bytes: int
+    free_bytes: int
+
+
 class ModelStats(Struct):
     """A model in the body of /v1/stats."""
 
@@ -41,6 +51,7 @@ class ModelStats(Struct):
     cached_share: float | None
     first_token_ms: Quantiles
     memory: MemorySizes
+    ranks: list[RankStats] = field(default_factory=list)
 
 
 class ServerStats(Struct):

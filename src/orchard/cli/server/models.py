@@ -12,13 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from orchard.cli.endpoint import ServerError
-from orchard.cli.server.client import ModelStats, ServerClient, ServerStats
+from orchard.cli.server.client import ModelStats, RankStats, ServerClient, ServerStats
 from orchard.cli.settings.values import printable_text
 
 _PROCESSORS = {"gpu": "100% GPU", "cpu": "100% CPU"}
 _LEAST_COLUMNS = 60  # for all columns of `ps`
 _LOOK_SECONDS = 0.5
 _PIPE_COLUMNS = 1000
+_LOADED = 100  # percent
 
 
 class ModelRow(NamedTuple):
@@ -29,6 +30,8 @@ class ModelRow(NamedTuple):
     processor: str
     context: int | None
     until: str
+    ranks: tuple[tuple[str, int, str], ...] = ()
+    """Of the other ranks: name, size in bytes, and how far their load is, or what is free there."""
 
 
 def model_rows(stats: ServerStats) -> list[ModelRow]:
@@ -40,10 +43,16 @@ def model_rows(stats: ServerStats) -> list[ModelRow]:
             _PROCESSORS.get(model.processor or "", ""),
             model.context_window,
             printable_text(_stay(model)),
+            tuple(map(_rank_row, model.ranks)),
         )
         for name, model in stats.models.items()
         if model.state not in ("unloaded", "failed")
     ]
+
+
+def _rank_row(rank: RankStats) -> tuple[str, int, str]:
+    state = f"{decimal(rank.free_bytes)} free there" if rank.percent == _LOADED else f"loading {rank.percent}%"
+    return f"  rank {rank.rank} on {printable_text(rank.host)}", rank.mlx_bytes, state
 
 
 def _stay(model: ModelStats) -> str:
@@ -76,6 +85,8 @@ def print_loaded_models(url: str | None, api_key: str | None) -> None:
     for row in rows:
         middle = () if is_narrow else (row.processor, "?" if row.context is None else str(row.context))
         table.add_row(*map(Text, (row.name, decimal(row.size_bytes), *middle, row.until)))
+        for name, size, state in row.ranks:
+            table.add_row(*map(Text, (name, decimal(size), *("" for _ in middle), state)))
     console.print(table)
 
 

@@ -77,6 +77,8 @@ def _models_table(stats: ServerStats) -> Table:
             Text("" if share is None else f"{share:.0%}"),
             Text(row.until),
         )
+        for name, size, state in row.ranks:
+            table.add_row(Text(name), Text(decimal(size)), "", "", "", Text(state))
     return table
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct, ValidationError, convert, structs
 from msgspec import inspect as types
 
+from orchard.cluster.hostfile import read_hostfile
 from orchard.config import MEMORY_DATABASE, VoiceModels
 
 Raw = str | list[str] | dict[str, str | list[str] | dict[str, str]]
@@ -306,6 +307,12 @@ def _read_voice_models(given: Any) -> VoiceModels:
     return found
 
 
+def _check_hostfile(text: str) -> str:
+    path: str = KINDS["existing file"].read(text)
+    read_hostfile(path)
+    return path
+
+
 SWITCH = Kind("true or false", "", _choice_parser(_BOOLS))
 """On or off, so that its flag takes no value."""
 TEXT = Kind("text that is not empty", "TEXT", _parse_text)
@@ -339,6 +346,7 @@ KINDS = {
     "existing folders": Kind("a mapping of names to existing folders", "FOLDER", _FOLDER_HERE.read, dict),
     "existing file": Kind("an existing file", "FILE", partial(_absolute_path, folder=False, must_exist=True)),
     "existing files": Kind("existing files", "FILE", partial(_absolute_path, folder=False, must_exist=True), list),
+    "hostfile": Kind("a hostfile of mlx.launch", "FILE", _check_hostfile),
     "voices": Kind("a mapping of names to voices", "VOICE", TEXT.read, dict),
     "voice models": Kind(_VOICE_MODELS, "NAME", _read_voice_models, dict),
     "log file": Kind("a file", "FILE", _parse_log_file),

@@ -196,10 +196,30 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         Annotated[int, Meta(ge=1, le=64)],
         setting(
             "models",
-            "Split the model among this many processes of this machine, which compute on its CPU.",
+            "Split the model among this many processes of this machine: on its CPU, or each on a GPU of its own.",
             scope="named",
         ),
     ] = 1
+    hosts: Annotated[
+        Annotated[str, value_kind("hostfile")] | None,
+        setting(
+            "models",
+            "Split the model among the hosts of this file, in the format of mlx.launch; the first is this machine.",
+            scope="named",
+        ),
+        when_unset("this machine alone", example="./hosts.json"),
+    ] = None
+    backend: Annotated[
+        Literal["ring", "jaccl", "nccl"] | None,
+        setting(
+            "models",
+            "What connects ranks: TCP (ring), RDMA over Thunderbolt (jaccl), or NVIDIA's library (nccl).",
+            scope="named",
+        ),
+        when_unset("as the hostfile says; else nccl on CUDA, jaccl if the hostfile has rdma, or ring", example="ring"),
+    ] = None
+    local_share: float = 1.0
+    """The part of the weights that is loaded on this machine, about."""
     parallel: Annotated[
         Literal["tensor", "pipeline"] | None,
         setting(
@@ -208,7 +228,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
             "(pipeline).",
             scope="named",
         ),
-        when_unset("pipeline, or tensor for models that have no pipeline", example="tensor"),
+        when_unset("over the ring a pipeline if possible, else tensor if possible", example="tensor"),
     ] = None
     draft_model_path: Annotated[
         Name | None,
@@ -285,10 +305,19 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         Size, setting("cache", "The most disk space for the cached prompts of each model.")
     ] = 10 * 2**30
 
+    def loaded_bytes(self, size_bytes: int, kept_bytes: int) -> int:
+        """See `LoadOptions`."""
+        return int(size_bytes * self.local_share)
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the model is split among several ranks."""
+        return self.ranks > 1 or self.hosts is not None
+
     @property
     def speculates(self) -> bool:
         """Whether tokens are guessed: never in a model that is split among ranks."""
-        return self.speculation == "auto" and self.ranks == 1
+        return self.speculation == "auto" and not self.is_split
 
     @property
     def draft(self) -> str | None:
@@ -303,15 +332,18 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def ends_process(self) -> bool:
         """Whether the process can load no other model: MLX connects a process to other ranks only once."""
-        return self.ranks > 1
+        return self.is_split
 
     def __post_init__(self) -> None:
         """Raise ValueError if one option would be ignored because of another."""
-        for name in ("adapter_path", "draft_model_path", "kv_bits", "prompt_cache_dir") if self.ranks > 1 else ():
+        if self.hosts and self.ranks > 1:
+            raise ValueError("ranks can't be combined with hosts, because the hostfile says how many there are")
+        for name in ("adapter_path", "draft_model_path", "kv_bits", "prompt_cache_dir") if self.is_split else ():
             if getattr(self, name):
-                raise ValueError(f"{name} can't be combined with ranks above 1")
-        if self.parallel and self.ranks == 1:
-            raise ValueError("parallel needs ranks above 1")
+                raise ValueError(f"{name} can't be combined with {'hosts' if self.hosts else 'ranks above 1'}")
+        for name in ("parallel", "backend"):
+            if getattr(self, name) and not self.is_split:
+                raise ValueError(f"{name} needs hosts, or ranks above 1")
         if self.kv_bits and self.max_kv_size:
             raise ValueError("kv_bits and max_kv_size can't be combined: a bounded cache is not quantised")
         if self.enable_thinking and self.thinking_budget == 0:

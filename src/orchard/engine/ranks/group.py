@@ -1,72 +1,61 @@
 """The ranks of a model, as each of them sees them: collective operations, and channels from rank 0 to the others."""
 
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import mlx.core as mx
 from msgspec import msgpack
 
 from orchard.engine.batching.model import LanguageModel
+from orchard.engine.ranks.channel import Channel
 from orchard.engine.ranks.orders import Order, Stop
 
 T = TypeVar("T")
-_HEADER_BYTES = 4
 _orders: msgpack.Decoder[Order | Stop] = msgpack.Decoder(Order | Stop)
-
-
-class Channel:
-    """Messages to and from another process, over two file descriptors, which may be the same. It blocks."""
-
-    def __init__(self, incoming: int, outgoing: int) -> None:
-        self._incoming = incoming
-        self._outgoing = outgoing
-
-    def send(self, message: Any) -> None:
-        """Send a message. Raise OSError if nobody can read it any more."""
-        data = msgpack.encode(message)
-        left = memoryview(len(data).to_bytes(_HEADER_BYTES, "big") + data)
-        while left:
-            left = left[os.write(self._outgoing, left) :]
-
-    def receive(self) -> bytes:
-        """Return the next message, encoded. Raise EOFError if there is none any more."""
-        return self._read(int.from_bytes(self._read(_HEADER_BYTES), "big"))
-
-    def close(self) -> None:
-        """Let the other process read the end."""
-        for descriptor in {self._incoming, self._outgoing}:
-            with suppress(OSError):
-                os.close(descriptor)
-
-    def _read(self, size: int) -> bytes:
-        parts: list[bytes] = []
-        while size:
-            part = os.read(self._incoming, size)
-            if not part:
-                raise EOFError
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
 
 
 class RankGroup:
     """The ranks of one model. Only the engine's thread may use it."""
 
-    def __init__(self, group: mx.distributed.Group, channels: Sequence[Channel], *, is_pipeline: bool) -> None:
-        """`channels`: from rank 0 to each other rank, or from another rank to rank 0. `is_pipeline`: each rank has some
-        of the layers, not a part of every layer."""
-        self.is_pipeline = is_pipeline
+    def __init__(
+        self, group: mx.distributed.Group, channels: Sequence[Channel], free_bytes: Sequence[int] | None = None
+    ) -> None:
+        """`channels`: from rank 0 to each other rank, or from another rank to rank 0. `free_bytes`: what
+        each rank of a pipeline may take; None: each rank has a part of every layer."""
+        self._free_bytes = free_bytes
         self.group = group
         """For mlx-lm, which splits the model."""
         self.rank = group.rank()
+        self.row_bytes = 0
+        """What a row of some length takes on this rank, once that is known: its ratio to that of other ranks counts."""
         self._channels = channels
+
+    @property
+    def is_pipeline(self) -> bool:
+        """Whether each rank has some of the layers."""
+        return self._free_bytes is not None
 
     @property
     def is_leader(self) -> bool:
         """Whether this is rank 0, which decides."""
         return self.rank == 0
+
+    def split_layers(self, layers: int, kept_bytes: int) -> list[int]:
+        """Return how many layers of a pipeline each rank has, as its memory is: at least one.
+
+        `kept_bytes`: what each rank holds besides layers.
+        """
+        assert self._free_bytes, "it is a pipeline"
+        room = [max(free - kept_bytes, 1) for free in self._free_bytes]
+        exact = [layers * one / sum(room) for one in room]
+        split = [max(1, int(one)) for one in exact]
+        while (missing := layers - sum(split)) > 0:
+            split[max(range(len(split)), key=lambda rank: exact[rank] - split[rank])] += 1
+        for _ in range(-missing):
+            split[
+                max((rank for rank, own in enumerate(split) if own > 1), key=lambda rank: split[rank] - exact[rank])
+            ] -= 1
+        return split
 
     def share(self, array: mx.array) -> mx.array:
         """Return rank 0's array on all ranks; lazy. All ranks must compute it, since that may involve all of them."""
@@ -85,6 +74,11 @@ class RankGroup:
         """Return the greatest and the least of all ranks' numbers; lazy."""
         own = mx.array([number], mx.int32)
         return [reduce(own, group=self.group) for reduce in (mx.distributed.all_max, mx.distributed.all_min)]
+
+    def find_least(self, number: float) -> float:
+        """Return the least of all ranks' numbers, as a float32."""
+        least: Any = mx.distributed.all_min(mx.array([number], mx.float32), group=self.group).item()
+        return float(least)
 
     def send(self, message: Any) -> None:
         """Send a message from rank 0 to all other ranks."""

@@ -103,6 +103,7 @@ def _model_stats(metrics: Metrics, counted: ModelMetrics, now: ModelStatus) -> d
         "first_token_parts_ms": {part: _quantiles_ms(spent) for part, spent in counted.first_token_parts.items()},
         "between_tokens_ms": _quantiles_ms(counted.gap),
         "memory": _memory_sums(now),
+        "ranks": now.rank_rows(),
         "loads": sum(counted.load.counts),
         "load_failures": counted.failed_loads,
         "load_seconds": _round(counted.load.quantiles(0.5)[0], digits=3),

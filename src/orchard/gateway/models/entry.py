@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from orchard import folder_files
+from orchard.cluster.hostfile import read_hostfile
 from orchard.config import ModelSettings, Settings, options_of
 from orchard.core.media import MediaPart, unreadable_error
 from orchard.core.model_config import Capability, capabilities
@@ -154,9 +155,12 @@ def with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelS
             raise ValueError(f"models of the kind '{kind}' take no `adapters` and no `adapter_path`")
         if entry.text.draft_model_path:
             raise ValueError(f"models of the kind '{kind}' take no `draft_model_path`")
-        if entry.text.ranks > 1:
-            raise ValueError(f"models of the kind '{kind}' take no `ranks`")
+        if entry.text.is_split:
+            raise ValueError(f"models of the kind '{kind}' take no `{'hosts' if entry.text.hosts else 'ranks'}`")
         options = options_of(settings, backend.options)
+    elif entry.text.hosts:
+        hostfile = read_hostfile(entry.text.hosts)
+        options = structs.replace(entry.text, local_share=hostfile.local_ranks / len(hostfile.hosts))
     ears = options_of(settings, TranscribeOptions)
     if isinstance(ears, TranscribeOptions) and ears.diarizer and not isinstance(options, TranscribeOptions):
         raise ValueError(f"models of the kind '{kind}' take no `diarizer`")

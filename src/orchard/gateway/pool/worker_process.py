@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import os
 import signal
 import socket
 import subprocess
@@ -184,6 +185,7 @@ class WorkerProcess:
             cache_bytes=self.memory.device.cache_bytes,
             peak_bytes=self.memory.device.peak_bytes,
             speculation=self.speculation,
+            ranks=self.memory.ranks,
             pid=self.pid,
             processor=self.processor,
             details={"media": [], **self.loaded.details} if status.state == "ready" else {},
@@ -424,6 +426,7 @@ class WorkerProcess:
         self._become("ending")
         if self._process:
             code = await reap(self._wait, _CRASH_SECONDS if self.has_crashed else _CLOSE_SECONDS, self.kill)
+            self._kill_group()
             said = ""
             if self._last_words:
                 await self._last_words.end()
@@ -451,7 +454,13 @@ class WorkerProcess:
         """Kill the process."""
         self._killed = True
         if self._process and self._process.returncode is None:
-            self._process.kill()
+            self._kill_group()
+
+    def _kill_group(self) -> None:
+        """Kill the process and what it has started: a program that is stopped, such as ssh, doesn't end with it."""
+        if self._process:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS forbids it if only zombies are left
+                os.killpg(self._process.pid, signal.SIGKILL)
 
 
 def _exit_reason(code: int, said: str) -> str:

@@ -1,0 +1,1 @@
+"""`orchard cluster`: models on several machines."""

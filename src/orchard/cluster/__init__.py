@@ -1,0 +1,1 @@
+"""The hosts of a model that runs on several machines: which they are, how they are reached, and what they have."""
