@@ -163,6 +163,12 @@ class SimulatedWorker(WorkerProcess):
         process: Any = self._process
         return int(await process.wait())
 
+    def _kill_group(self) -> None:
+        """Kill the simulated process, whose number is that of another process of this machine."""
+        process: Any = self._process
+        if process and process.returncode is None:
+            process.kill()
+
 
 class Process:
     """The other end, as the gateway sees it: a process, and what is written to its socket."""

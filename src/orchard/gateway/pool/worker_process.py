@@ -457,7 +457,10 @@ class WorkerProcess:
             self._kill_group()
 
     def _kill_group(self) -> None:
-        """Kill the process and what it has started: a program that is stopped, such as ssh, doesn't end with it."""
+        """Kill the process and what it has started: a program that is stopped, such as ssh, doesn't end with it.
+
+        No other process gets the number of the group while one of these is left.
+        """
         if self._process:
             with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS forbids it if only zombies are left
                 os.killpg(self._process.pid, signal.SIGKILL)
