@@ -172,7 +172,9 @@ def _share_memory(model: LanguageModel, options: TextOptions, weights_bytes: int
     group.row_bytes = _measure_footprint(model, options).bytes(_ROW_TOKENS)
     # How many rows of some length there is room for. Rank 0 counts bytes, of which a row may take others elsewhere.
     rows = own.rows / max(group.row_bytes, 1)
-    part = min(1.0, group.find_least(rows) / rows)
+    least = group.find_least(rows).item()
+    assert isinstance(least, float)
+    part = min(1.0, least / rows)
     return group.agree(memory.Shares(*(int(nbytes * part) for nbytes in own)), memory.Shares)
 
 

@@ -540,7 +540,8 @@ class TestTable:
             (RerankOptions, {"memory_limit", "halvings"}),
             (ImageOptions, {"memory_limit", "halvings"}),
             (SpeechOptions, {"memory_limit", "halvings"}),
-            (TextOptions, {"defaults", "memory_limit", "halvings"}),  # the pool divides the server's memory_limit
+            # The pool divides the memory limit, and a hostfile says what the share of this machine is.
+            (TextOptions, {"defaults", "memory_limit", "halvings", "local_share"}),
             (SamplingDefaults, set()),
             (Shorthands, set()),
             (IgnoredSettings, set()),

@@ -12,6 +12,7 @@ STATUS = {
     "forbidden": 403,
     "not_found": 404,
     "model_not_found": 404,
+    "voice_not_found": 404,
     "request_not_found": 404,
     "response_not_found": 404,
     "completion_not_found": 404,

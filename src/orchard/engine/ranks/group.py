@@ -75,10 +75,9 @@ class RankGroup:
         own = mx.array([number], mx.int32)
         return [reduce(own, group=self.group) for reduce in (mx.distributed.all_max, mx.distributed.all_min)]
 
-    def find_least(self, number: float) -> float:
-        """Return the least of all ranks' numbers, as a float32."""
-        least: Any = mx.distributed.all_min(mx.array([number], mx.float32), group=self.group).item()
-        return float(least)
+    def find_least(self, number: float) -> mx.array:
+        """Return the least of all ranks' numbers, as a float32; lazy."""
+        return mx.distributed.all_min(mx.array([number], mx.float32), group=self.group)
 
     def send(self, message: Any) -> None:
         """Send a message from rank 0 to all other ranks."""
