@@ -27,8 +27,8 @@ NODE := tests/clients/node
 BROWSER := tests/browser
 SOURCES := src tests benchmarks tools examples
 # Tests import the same modules in hundreds of processes: they run in parallel, and keep what Python has compiled.
-# Four workers for two cores: tests that wait for other processes left a third of their time idle with three.
-WORKERS := import os; print(min(8, (os.cpu_count() or 2) + 2))
+# Three workers for two cores, as some tests wait for others' processes and leave their core idle.
+WORKERS := import os; print(min(8, (os.cpu_count() or 2) * 3 // 2))
 PYTEST := PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses $$($(PYTHON) -c '$(WORKERS)') --dist worksteal
 # The timeout of a test can't end it inside of C code that keeps the GIL; this one ends the worker, and the test has failed.
 # It is longer than any test takes, unless it fuzzes with many requests.

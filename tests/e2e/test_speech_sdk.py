@@ -118,7 +118,7 @@ def test_the_first_sound_comes_while_the_rest_is_spoken(server: Server, client: 
         model="tiny-tts", input=LONG, voice="ryan", response_format="pcm"
     ) as response:
         next(response.iter_bytes(1))
-        assert server.health("tiny-tts")["running"] == 1
+        server.until("tiny-tts", running=1, timeout=10)  # the process reports now and then
     # The client has left: nobody speaks for it any more.
     server.until("tiny-tts", running=0, timeout=10)
     assert _say(client, response_format="pcm").content
