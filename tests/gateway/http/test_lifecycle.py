@@ -83,7 +83,7 @@ async def test_one_models_crash_leaves_another_alone() -> None:
 async def test_a_client_that_leaves_a_stream_frees_its_row(server: Server) -> None:
     async with streamed(server, pieces=10_000, interval=0.01) as stream:
         await stream.read(until=1)
-        assert server.health()["running"] == 1
+        server.until(running=1)
     await asyncio.to_thread(server.until, running=0)
 
 
