@@ -7,7 +7,7 @@ import tempfile
 import time
 from typing import TypeVar
 
-from msgspec import json
+from msgspec import DecodeError, json
 
 from orchard.cluster.agent import HostAnswer, HostProblem, HostQuestion
 from orchard.cluster.hostfile import ClusterHost
@@ -59,9 +59,12 @@ class AgentClient:
             answer = _answers.decode(self._read_until(b"\n"))
         except (OSError, EOFError):
             raise HostError(self._last_words()) from None
+        except DecodeError as error:
+            raise HostError(f"what it sent is no answer ({error})") from None
         if isinstance(answer, HostProblem):
             raise HostError(answer.reason)
-        assert isinstance(answer, kind)
+        if not isinstance(answer, kind):
+            raise HostError(f"what it sent is no answer to this question, but a {type(answer).__name__}")
         return answer
 
     def _read_until(self, end: bytes) -> bytes:

@@ -17,7 +17,8 @@ from orchard import folder_files
 DistributedBackend = Literal["ring", "jaccl", "nccl"]
 """What connects ranks: TCP, RDMA over Thunderbolt, or NVIDIA's library."""
 
-_LOCAL = "127.0.0.1"  # mlx.launch starts ranks of this host without ssh, too
+LOCAL = "127.0.0.1"
+"""This machine, as `ssh` of a host: mlx.launch starts its ranks without ssh, too."""
 _SSH_NAME = re.compile(r"[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*")
 _VARIABLE = re.compile(r"((?:MLX|NCCL)_[A-Z0-9_]+)=([^\x00-\x1f]*)")
 # A rank gets these from Orchard.
@@ -44,7 +45,7 @@ class ClusterHost(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def is_local(self) -> bool:
         """Whether it is this machine, so that no ssh is needed."""
-        return self.ssh == _LOCAL
+        return self.ssh == LOCAL
 
     def find_path(self, path: str) -> str:
         """Return what a path of this machine is called there; `~` is the home folder of the user there."""

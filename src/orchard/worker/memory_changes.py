@@ -6,7 +6,6 @@ from orchard import wire
 from orchard.backends.service import MemoryUse
 from orchard.core.device_memory import DeviceMemory
 
-_WANTED = 3  # the place of `wanted_bytes` among the numbers
 _NOTICEABLE_BYTES = 32 * 2**20
 
 
@@ -14,26 +13,27 @@ class MemoryChanges:
     """Compares the current use of memory with the last report."""
 
     def __init__(self) -> None:
-        self._last = _numbers(wire.MemoryReport())
-        self._last_loads: list[float] = []
+        self._last = wire.MemoryReport()
 
     def report(self, device: DeviceMemory, use: MemoryUse) -> wire.MemoryReport | None:
         """Return the report to send, None if hardly anything has changed."""
         # What MLX holds in other processes of this machine is not taken by other programs.
         device = replace(device, active_bytes=device.active_bytes + sum(one.local_bytes for one in use.ranks))
         report = wire.MemoryReport(device, *astuple(use))
-        numbers, loads = _numbers(report), [one.loaded for one in use.ranks]
-        # Always report the bytes that a request waits for: it gets no more than the gateway knows of.
-        is_same = report.wanted_bytes == self._last[_WANTED] and loads == self._last_loads
-        if is_same and not any(map(_differs, numbers, self._last)):
+        if _exact(report) == _exact(self._last) and not any(map(_differs, _sizes(report), _sizes(self._last))):
             return None
-        self._last, self._last_loads = numbers, loads
+        self._last = report
         return report
 
 
-def _numbers(report: wire.MemoryReport) -> list[int]:
+def _exact(report: wire.MemoryReport) -> list[float]:
+    """Return the numbers of which each change is reported: a request gets no more than it is known to wait for."""
+    return [report.wanted_bytes, *(one.loaded for one in report.ranks)]
+
+
+def _sizes(report: wire.MemoryReport) -> list[int]:
     device, *others, ranks = astuple(report)
-    return [*others, *astuple(device), *(size for one in ranks for size in (one.mlx_bytes, one.free_bytes))]
+    return [*astuple(device), *others, *(size for one in ranks for size in (one.mlx_bytes, one.free_bytes))]
 
 
 def _differs(now: int, before: int) -> bool:

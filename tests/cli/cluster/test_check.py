@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,16 @@ def test_hosts_of_this_machine_have_the_same_and_a_link(tmp_path: Path) -> None:
     code, said = check(str(tmp_path / "hosts.json"))
     assert "192.0.2.7 can't be listened on: Cannot assign requested address" in said
     assert code == 1
+
+
+def test_a_machine_that_cannot_be_examined_is_an_error_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = {"ssh": "127.0.0.1", "ips": ["127.0.0.1"]}
+    (tmp_path / "hosts.json").write_text(json.dumps([host, host]))
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    code, said = check(str(tmp_path / "hosts.json"))
+    assert (code, "this machine can't be examined: it ended with exit code 1" in said) == (1, True)
 
 
 @pytest.mark.skipif(not SSHD, reason="there is no sshd: it comes with openssh-server")

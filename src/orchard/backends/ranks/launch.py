@@ -16,7 +16,7 @@ from orchard.backends.ranks.parallel import choose_backend, choose_parallel
 from orchard.backends.ranks.shard import load_shard
 from orchard.backends.text.model import TextModel
 from orchard.cluster.host_facts import HostFacts, read_facts
-from orchard.cluster.hostfile import ClusterHost, Hostfile, read_hostfile
+from orchard.cluster.hostfile import LOCAL, ClusterHost, Hostfile, read_hostfile
 from orchard.core.device_memory import RankReport
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
@@ -24,7 +24,6 @@ from orchard.device.memory import available_bytes, recommended_bytes
 from orchard.engine.memory import memory_limit
 from orchard.engine.ranks.group import RankGroup
 
-_LOCAL = "127.0.0.1"
 _START_SECONDS = 60.0  # for ssh, and to import MLX and the libraries; less than the watchdog usually allows
 _GPUS = "CUDA_VISIBLE_DEVICES"
 # Rank 0 alone reads the files that these options name.
@@ -151,7 +150,7 @@ class RankLauncher:
 
 
 def _local_hostfile(ranks: int) -> Hostfile:
-    return Hostfile(tuple(ClusterHost(_LOCAL, (_LOCAL,)) for _ in range(ranks)))
+    return Hostfile(tuple(ClusterHost(LOCAL, (LOCAL,)) for _ in range(ranks)))
 
 
 def _local_gpus() -> list[str]:

@@ -11,7 +11,7 @@ from orchard.cli.machine import Finding
 from orchard.cluster.agent import DescribeHost, HostDescription, LinkTime, ListeningHost, ListenOnHost, TimeLink
 from orchard.cluster.agent_client import AgentClient, HostError
 from orchard.cluster.host_facts import HostFacts
-from orchard.cluster.hostfile import ClusterHost, Hostfile, read_hostfile
+from orchard.cluster.hostfile import LOCAL, ClusterHost, Hostfile, read_hostfile
 from orchard.core.errors import OrchardError
 from orchard.gateway.models.registry import resolve_model
 
@@ -26,7 +26,7 @@ _CLOSED_NETWORK = "Use a network of their own, such as Thunderbolt cables."
 def check_hosts(path: str, models: Sequence[str]) -> bool:
     """Print each finding as soon as it is made. Return False if one is a problem.
 
-    Raise OrchardError if the hostfile is wrong, or a model is not on this machine.
+    Raise OrchardError if the hostfile is wrong, a model is not on this machine, or this machine can't be examined.
     """
     try:
         hostfile = read_hostfile(path)
@@ -44,9 +44,12 @@ def check_hosts(path: str, models: Sequence[str]) -> bool:
 def _examine_hosts(hostfile: Hostfile, folders: dict[str, str]) -> Iterator[Finding]:
     with contextlib.ExitStack() as stack:
         first, *rest = hostfile.hosts
-        hosts = [ClusterHost("127.0.0.1", first.ips), *rest]
+        hosts = [ClusterHost(LOCAL, first.ips), *rest]
         agents = [stack.enter_context(AgentClient(host)) for host in hosts]
-        own = agents[0].ask(DescribeHost(list(folders.values())), HostDescription)
+        try:
+            own = agents[0].ask(DescribeHost(list(folders.values())), HostDescription)
+        except HostError as error:
+            raise OrchardError("unavailable", f"this machine can't be examined: {error}") from error
         yield _memory_finding("this machine", own)
         reached = [agents[0]]
         for host, agent in zip(rest, agents[1:], strict=True):
