@@ -11,6 +11,7 @@ from orchard.core.request import LoadOptions, Overflow
 from orchard.core.setting import (
     ExistingFolder,
     Folder,
+    MemorySize,
     Name,
     Names,
     Positive,
@@ -219,7 +220,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         when_unset("one more than the number of configured models without on_demand", example="4"),
     ] = None
     memory_limit: Annotated[
-        PositiveSize | None,
+        MemorySize | None,
         setting("memory", "The most memory that all models together may use, such as 24GB."),
         when_unset("what the device recommends"),
     ] = None

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from orchard.cli import machine
 from orchard.core.tasks.images import ImageOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models.entry import ModelEntry
 
 GB, GIB = 10**9, 2**30
@@ -90,6 +91,14 @@ def test_a_model_that_is_quantised_when_it_is_loaded() -> None:
     pictures = entry("pictures", 16 * GB, kind="image", options=ImageOptions(quantize=4))
     (finding,) = machine.check_room([pictures], 10 * GB)
     assert finding.status == "ok"
+
+
+def test_a_rank_on_a_device_with_memory_of_its_own_needs_room_for_its_part() -> None:
+    split = [entry("split", 16 * GB, options=TextOptions(ranks=2, rank_share=0.5))]
+    assert [next(machine.check_room(split, 10 * GB, on_device=own)).status for own in (True, False)] == [
+        "ok",
+        "warning",
+    ]
 
 
 def test_no_models() -> None:

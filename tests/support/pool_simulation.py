@@ -105,6 +105,8 @@ class World:
         """Those whose memory ran out: their models never get the same limits again."""
         self.runs: dict[str, list[Process]] = {}
         """The processes that have had each request, less those from which it was taken again."""
+        self.device_bytes = 0
+        """The memory of the device; 0: it has none of its own."""
         self.sizes: dict[str, int] = {}
         """The bytes that a request needs beside the weights, by its id; others need none."""
 
@@ -202,7 +204,11 @@ class Process:
         self._closed = False
         self._over = asyncio.Event()
         world.processes.append(self)
-        world.soon(0, 3, self.say, wire.Hello(world.budget))
+        world.soon(0, 3, self.say, wire.Hello(world.budget, self._device))
+
+    @property
+    def _device(self) -> DeviceMemory:
+        return DeviceMemory(self.world.device_bytes, self.world.device_bytes, self.held)
 
     # What the gateway does with the socket and the process
 
@@ -316,7 +322,7 @@ class Process:
 
     def report(self, wanted: int) -> None:
         """Report what it holds; `wanted`: see `MemoryUse`."""
-        self.say(wire.MemoryReport(DeviceMemory(active_bytes=self.held), self.held, wanted_bytes=wanted))
+        self.say(wire.MemoryReport(self._device, self.held, wanted_bytes=wanted))
 
     def _unloaded(self) -> None:
         if not self.hangs and self.returncode is None:

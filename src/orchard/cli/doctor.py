@@ -77,14 +77,12 @@ def _examine_all(settings: Settings, notes: Sequence[str]) -> Iterator[Finding]:
     yield from (Finding("warning", "setting", note) for note in notes)
     own = dict.fromkeys(kind.backend.environment for kind in KINDS.values() if kind.backend.environment)
     yield from map(_check_environment, own)
-    yield from _check_models(
-        settings, None if isinstance(probed, Finding) else machine.models_budget(probed, settings.memory_limit)
-    )
+    yield from _check_models(settings, None if isinstance(probed, Finding) else probed)
     yield _check_address(settings.host, settings.port)
 
 
-def _check_models(settings: Settings, most: int | None) -> Iterator[Finding]:
-    """Check the bundled models, the others and the disk. `most`: the bytes that models may take, if known."""
+def _check_models(settings: Settings, probed: dict[str, Any] | None) -> Iterator[Finding]:
+    """Check the bundled models, the others and the disk. `probed`: what is known of MLX's device."""
     from orchard.gateway.models import hub_cache
     from orchard.gateway.models.registry import Registry, resolve_model
     from orchard.gateway.models.sources import BUNDLED
@@ -109,8 +107,10 @@ def _check_models(settings: Settings, most: int | None) -> Iterator[Finding]:
     else:
         for name, reason in registry.refused.items():
             yield Finding("warning", "model", f"'{name}' is not served: {reason}")
-        if most is not None:
-            yield from machine.check_room((entry for entry in found if entry.path and not entry.is_bundled), most)
+        if probed:
+            rooms = (entry for entry in found if entry.path and not entry.is_bundled)
+            most = machine.models_budget(probed, settings.memory_limit)
+            yield from machine.check_room(rooms, most, on_device=probed["backend"] == "cuda")
 
 
 def _wrong_packages(extra: str = "") -> list[str]:

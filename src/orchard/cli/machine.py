@@ -93,9 +93,12 @@ def describe_room(size: int, most: int) -> Literal["yes", "tight", "no"]:
     return "no" if size > most else "tight" if size + size // 8 > most else "yes"
 
 
-def check_room(models: Iterable[ModelEntry], most: int) -> Iterator[Finding]:
-    """Compare each model with `most`, the bytes that all models may take."""
-    sizes = {entry.id: entry.options.loaded_bytes(entry.size_bytes, entry.kept_bytes) for entry in models}
+def check_room(models: Iterable[ModelEntry], most: int, *, on_device: bool = False) -> Iterator[Finding]:
+    """Compare each model with `most`, the bytes that all models may take. `on_device`: of memory that only it has."""
+    sizes = {
+        entry.id: entry.options.loaded_bytes(entry.size_bytes, entry.kept_bytes, on_device=on_device)
+        for entry in models
+    }
     for name, size in sizes.items():
         weights = f"the weights of {name} take {decimal(size)}"
         room = describe_room(size, most)

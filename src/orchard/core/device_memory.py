@@ -21,7 +21,7 @@ class DeviceMemory(Struct, frozen=True):
 class RankReport(Struct, frozen=True):
     """`host`: what the hostfile calls its host. `loaded`: how much of its part is in memory, from 0 to 1.
 
-    `mlx_bytes`: what MLX holds there; `free_bytes`: what is free on its host. `is_local`: that is this machine.
+    `mlx_bytes`: what MLX holds there; `free_bytes`: what is free there. `shares_memory`: with rank 0.
     """
 
     rank: int
@@ -29,9 +29,9 @@ class RankReport(Struct, frozen=True):
     loaded: float
     mlx_bytes: int
     free_bytes: int
-    is_local: bool
+    shares_memory: bool
 
     @property
-    def local_bytes(self) -> int:
-        """What MLX holds there of this machine's memory."""
-        return self.mlx_bytes if self.is_local else 0
+    def shared_bytes(self) -> int:
+        """What MLX holds there of the memory that rank 0 has, too."""
+        return self.mlx_bytes if self.shares_memory else 0

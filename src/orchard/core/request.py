@@ -55,8 +55,11 @@ class LoadOptions(Struct, frozen=True, kw_only=True):
     halvings: int = 0
     """How often the token limit of a pass is halved, because memory ran out in an earlier process."""
 
-    def loaded_bytes(self, size_bytes: int, kept_bytes: int) -> int:
-        """Return the bytes in memory of weights of `size_bytes` on disk, of which `kept_bytes` are never quantised."""
+    def loaded_bytes(self, size_bytes: int, kept_bytes: int, *, on_device: bool = False) -> int:
+        """Return the bytes in memory of weights of `size_bytes` on disk, of which `kept_bytes` are never quantised.
+
+        `on_device`: on one device, if devices have memory of their own; else in this machine's memory.
+        """
         return size_bytes
 
     def halve_tokens(self, tokens: int) -> int:

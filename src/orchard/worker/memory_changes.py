@@ -17,8 +17,8 @@ class MemoryChanges:
 
     def report(self, device: DeviceMemory, use: MemoryUse) -> wire.MemoryReport | None:
         """Return the report to send, None if hardly anything has changed."""
-        # What MLX holds in other processes of this machine is not taken by other programs.
-        device = replace(device, active_bytes=device.active_bytes + sum(one.local_bytes for one in use.ranks))
+        # What MLX holds for other ranks is not taken by other programs.
+        device = replace(device, active_bytes=device.active_bytes + sum(one.shared_bytes for one in use.ranks))
         report = wire.MemoryReport(device, *astuple(use))
         if _exact(report) == _exact(self._last) and not any(map(_differs, _sizes(report), _sizes(self._last))):
             return None

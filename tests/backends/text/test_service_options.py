@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import mlx.core as mx
 import pytest
 
 from orchard.backends.service import Heartbeat, LoadResult, MemoryUse
@@ -320,11 +321,15 @@ async def test_finding_out_what_a_template_takes_is_a_piece_of_work(
     await service.close(1.0)
 
 
-def test_ranks_share_the_memory_of_one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("device", "ranks"), [(mx.cpu, 2), (mx.gpu, 1)])
+def test_ranks_share_the_memory_of_one_machine_unless_each_has_a_gpu(
+    device: mx.DeviceType, ranks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(StubEngine, "made", [])
     monkeypatch.setattr(service_module, "Engine", StubEngine)
+    monkeypatch.setattr(mx, "default_device", lambda: mx.Device(device))
     service = TextService("a folder", TextOptions(ranks=2, memory_limit=1000))
     (engine,) = StubEngine.made
     service.limit_memory(600, 1000)
-    assert (engine.options.memory_limit, engine.memory_limits) == (500, [(300, 500)])
-    assert service.memory_use() == MemoryUse(2 * 1234, 20, 40, 2 * (1234 + 30))
+    assert (engine.options.memory_limit, engine.memory_limits) == (1000 // ranks, [(600 // ranks, 1000 // ranks)])
+    assert service.memory_use() == MemoryUse(ranks * 1234, ranks * 10, ranks * 20, ranks * (1234 + 30))

@@ -115,7 +115,8 @@ class TestValues:
             ("watchdog_timeout", "-1", "must be a number of at least 0"),
             ("queue_timeout", "inf", "must be a number above 0"),
             ("stable_prompts", "maybe", "must be true or false, not 'maybe'"),
-            ("memory_limit", "0", "must be at least 1 byte"),
+            ("memory_limit", "24", "must be at least 1MiB, not 24 bytes; a unit may follow, as in 24GB"),
+            ("max_body_bytes", "0", "must be at least 1, not 0 bytes"),
             ("prompt_cache_dir_bytes", str(2**63 + 1), "is more than any machine has"),
             ("adapter_path", "/no/such/folder", "there is no folder /no/such/folder"),
             ("chat_template_file", "/no/such/file", "there is no file /no/such/file"),
@@ -541,7 +542,7 @@ class TestTable:
             (ImageOptions, {"memory_limit", "halvings"}),
             (SpeechOptions, {"memory_limit", "halvings"}),
             # The pool divides the memory limit, and a hostfile says what the share of this machine is.
-            (TextOptions, {"defaults", "memory_limit", "halvings", "local_share"}),
+            (TextOptions, {"defaults", "memory_limit", "halvings", "local_share", "rank_share"}),
             (SamplingDefaults, set()),
             (Shorthands, set()),
             (IgnoredSettings, set()),

@@ -37,7 +37,7 @@ _WEIGHTS = {"a": 1000, "b": 1000, "c": 1000, "large": 9000, "too large": 11_000}
 class ThirdOptions(TextOptions, frozen=True, kw_only=True):
     """Weights take a third of their files' size."""
 
-    def loaded_bytes(self, size_bytes: int, kept_bytes: int) -> int:
+    def loaded_bytes(self, size_bytes: int, kept_bytes: int, *, on_device: bool = False) -> int:
         return size_bytes // 3
 
 
@@ -277,6 +277,23 @@ def test_a_model_that_can_never_fit_is_refused_at_once_with_the_numbers(monkeypa
             await stage.pool.find("too large").load()
 
     play(monkeypatch, Stage({"a": {}, "too large": {}}, 2), story)
+
+
+@pytest.mark.parametrize(("memory", "state"), [(10**6, "ready"), (0, "unloaded")])
+def test_ranks_with_devices_of_their_own_share_the_weights(
+    memory: int, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the CPU, all of them are in one machine's memory."""
+
+    async def story(stage: Stage) -> None:
+        stage.world.weights = _WEIGHTS | {"too large": 5500}  # of one rank
+        stage.world.device_bytes = memory
+        await stage.ask("a")
+        await asyncio.sleep(1)
+        await stage.ask("too large")
+        assert stage.state("too large") == state
+
+    play(monkeypatch, Stage({"a": {}, "too large": {"options": TextOptions(ranks=2, rank_share=0.5)}}, 2), story)
 
 
 def test_a_model_that_is_too_large_is_refused_also_as_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,8 @@ def main() -> None:
         rank.kill()
 
     def kill_at_silence() -> None:
-        _relay(orders)
+        with suppress(OSError):  # the channel broke
+            _relay(orders)
         rank.kill()
 
     def send_beats() -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from orchard.backends.model_folder import Progress
 from orchard.backends.ranks.join import find_free_addresses, join_group
 from orchard.backends.ranks.messages import RankConnection, RankHost, RankLoaded, RankQuestion, RankStart
-from orchard.backends.ranks.other_rank import OtherRank
+from orchard.backends.ranks.other_rank import GPUS, OtherRank
 from orchard.backends.ranks.parallel import choose_backend, choose_parallel
 from orchard.backends.ranks.shard import load_shard
 from orchard.backends.text.model import TextModel
@@ -25,7 +25,6 @@ from orchard.engine.memory import memory_limit
 from orchard.engine.ranks.group import RankGroup
 
 _START_SECONDS = 60.0  # for ssh, and to import MLX and the libraries; less than the watchdog usually allows
-_GPUS = "CUDA_VISIBLE_DEVICES"
 # Rank 0 alone reads the files that these options name.
 _OWN_OPTIONS: dict[str, Any] = {"chat_template_file": None, "prompt_cache_shared": ()}
 
@@ -48,9 +47,9 @@ class RankLauncher:
             self._problem, self._hostfile = str(error), _local_hostfile(1)
 
     @property
-    def local_ranks(self) -> int:
-        """How many ranks share the memory of this machine."""
-        return self._hostfile.local_ranks
+    def memory_shares(self) -> int:
+        """How many ranks share the memory that rank 0 has: those of this machine, unless each has a GPU of its own."""
+        return 1 if mx.default_device() == mx.gpu else self._hostfile.local_ranks
 
     def load(self, options: TextOptions, progress: Progress) -> TextModel:
         """Start the other ranks, and load all shards of the model; return rank 0's. `progress`: see `load_folder`.
@@ -79,7 +78,7 @@ class RankLauncher:
         if not self._group:
             return None
         own = self._group.row_bytes
-        rooms = [one.find_room() for one in self._others if not one.host.is_local]
+        rooms = [one.find_room() for one in self._others if not one.shares_memory]
         return min((int(weights_bytes + rows * own) for rows in rooms if rows is not None), default=None)
 
     def end(self) -> None:
@@ -97,7 +96,7 @@ class RankLauncher:
         gpus = iter(_local_gpus()[1:])
         for rank, host in enumerate(hosts[1:], 1):
             gpu = next(gpus, None) if host.is_local else None
-            self._others.append(OtherRank(rank, host, variables | ({_GPUS: gpu} if gpu else {})))
+            self._others.append(OtherRank(rank, host, variables, gpu))
             self._others[-1].on_memory = lambda: self.on_memory()  # noqa: PLW0108 - it is set later
         for one, host in zip(self._others, hosts[1:], strict=True):
             one.channel.send(RankQuestion(host.find_path(self._path), host.ips))
@@ -129,13 +128,10 @@ class RankLauncher:
             raise OrchardError("model_failed", f"{message} {', '.join(ips)}: {error.strerror}") from error
 
     def _free_bytes(self, options: TextOptions, ranks: Sequence[RankHost]) -> list[int]:
-        """Return what each rank may take: those of this machine share its memory."""
-        own = min(memory_limit(options), ranks[0].free_bytes // self.local_ranks)
-        pairs = zip(ranks, self._hostfile.hosts, strict=True)
-        return [
-            own if host.is_local or rank is ranks[0] else min(rank.usable_bytes, rank.free_bytes)
-            for rank, host in pairs
-        ]
+        """Return what each rank may take."""
+        own = min(memory_limit(options), ranks[0].free_bytes // self.memory_shares)
+        pairs = zip(self._others, ranks[1:], strict=True)
+        return [own, *(own if one.shares_memory else min(rank.usable_bytes, rank.free_bytes) for one, rank in pairs)]
 
     def _check_facts(self, facts: Sequence[HostFacts]) -> None:
         problems = [
@@ -157,6 +153,6 @@ def _local_gpus() -> list[str]:
     """Return the names of this machine's GPUs for CUDA, if models use them; rank 0 has the first."""
     if mx.default_device() != mx.gpu:
         return []
-    if names := os.environ.get(_GPUS):
+    if names := os.environ.get(GPUS):
         return names.split(",")
     return [str(number) for number in range(mx.device_count(mx.gpu))]

@@ -32,6 +32,7 @@ from orchard.engine.ranks.channel import Channel
 log = logging.getLogger("orchard.worker")
 
 M = TypeVar("M")
+GPUS = "CUDA_VISIBLE_DEVICES"
 _CRASH_STATUS = 70  # sysexits.h: EX_SOFTWARE
 _MOST_GREETING_BYTES = 2**16  # that the files of a shell may write
 _LOOK_SECONDS = 1.0
@@ -43,9 +44,15 @@ _messages: msgpack.Decoder[FromRank] = msgpack.Decoder(FromRank)
 class OtherRank:
     """A rank on this machine or another one."""
 
-    def __init__(self, rank: int, host: ClusterHost, variables: Mapping[str, str]) -> None:
-        """Start it. `variables` of its environment must not be secret. Raise OSError if that is not possible."""
+    def __init__(self, rank: int, host: ClusterHost, variables: Mapping[str, str], gpu: str | None = None) -> None:
+        """Start it. `variables` of its environment must not be secret. `gpu`: its own one of this machine, for CUDA.
+
+        Raise OSError if that is not possible.
+        """
         self.rank, self.host = rank, host
+        self.shares_memory = host.is_local and gpu is None
+        """Whether what it holds is taken of rank 0's memory."""
+        variables = {**variables, GPUS: gpu} if gpu else variables
         self.name = f"rank {rank}" if host.is_local else f"rank {rank} ({host.ssh})"
         self.progress = 0.0
         """How much of its part is in memory, from 0 to 1."""
@@ -85,7 +92,7 @@ class OtherRank:
         """What is known of it."""
         memory = self.memory
         return RankReport(
-            self.rank, self.host.ssh, self.progress, memory.mlx_bytes, memory.free_bytes, self.host.is_local
+            self.rank, self.host.ssh, self.progress, memory.mlx_bytes, memory.free_bytes, self.shares_memory
         )
 
     def find_room(self) -> float | None:

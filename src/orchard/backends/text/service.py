@@ -131,9 +131,9 @@ class TextService(Service):
         if options.is_split:
             from orchard.backends.ranks import launch
 
-            # Ranks share the memory of one machine, and each sees to its own part.
+            # Ranks may share memory, and each sees to its own part.
             self._launcher = launch.RankLauncher(path, options)
-            options = replace(options, memory_limit=memory_limit(options) // self._launcher.local_ranks)
+            options = replace(options, memory_limit=memory_limit(options) // self._launcher.memory_shares)
         self._engine: Engine[TextModel | VisionModel] = Engine(
             lambda: self._load(path, options, self._engine.advance),
             self._loop_callback(self._on_step),
@@ -265,19 +265,19 @@ class TextService(Service):
     def memory_use(self) -> MemoryUse:
         """Return what weights, rows and cached prompts take, and what the oldest starved request needs."""
         weights, use = self._engine.weights_bytes, self._engine.use
-        wanted, count = weights + use.wanted if use.wanted else 0, self._local_ranks
+        wanted, count = weights + use.wanted if use.wanted else 0, self._memory_shares
         ranks = self._launcher.reports if self._launcher else ()
         return MemoryUse(weights * count, use.rows * count, use.prompts * count, wanted * count, ranks)
 
     @property
-    def _local_ranks(self) -> int:
-        """How many processes of this machine have a part of the model."""
-        return self._launcher.local_ranks if self._launcher else 1
+    def _memory_shares(self) -> int:
+        """How many processes share this one's memory for the model."""
+        return self._launcher.memory_shares if self._launcher else 1
 
     def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit weights, KV caches and cached prompts together to `memory_bytes`: see `Service`."""
         self._most_bytes = most_bytes
-        self._given = memory_bytes // self._local_ranks, most_bytes // self._local_ranks
+        self._given = memory_bytes // self._memory_shares, most_bytes // self._memory_shares
         self._limit_engine()
 
     def _limit_engine(self) -> None:

@@ -168,10 +168,10 @@ def kind_or_zero(kind: Kind) -> Kind:
     return structs.replace(kind, words=f"{kind.words}, or 0", parse=parse)
 
 
-def _size_kind(least: int) -> Kind:
+def _size_kind(least: str) -> Kind:
     def parse(text: str) -> int:
-        if (number := parse_size(text)) < least:
-            raise ValueError(f"must be at least {least} byte")
+        if (number := parse_size(text)) < parse_size(least):
+            raise ValueError(f"must be at least {least}, not {number} bytes; a unit may follow, as in 24GB")
         return number
 
     return Kind("a size in bytes, such as 1000000, 512MB or 8GiB", "SIZE", parse)
@@ -323,8 +323,9 @@ _SHARED_BY = "keys, all, or a mapping of groups to lists of keys"
 _SHARING = {"keys": "keys", "all": "all"}
 _ORIGINS = "origins, such as https://example.com or http://localhost:3000, or *"
 KINDS = {
-    "size": _size_kind(0),
-    "positive size": _size_kind(1),
+    "size": _size_kind("0"),
+    "positive size": _size_kind("1"),
+    "memory size": _size_kind("1MiB"),
     "numbers": Kind("a list of numbers", "NUMBER", _number_kind(types.FloatType()).read, list, repeats=True),
     "name": Kind("a name", "NAME", _parse_text),
     "names": Kind("a list of names", "NAME", _parse_text, list),

@@ -136,7 +136,7 @@ class ImageOptions(LoadOptions, frozen=True, kw_only=True):
     ] = ()
     queue_size: QueueSize = 1024
 
-    def loaded_bytes(self, size_bytes: int, kept_bytes: int) -> int:
+    def loaded_bytes(self, size_bytes: int, kept_bytes: int, *, on_device: bool = False) -> int:
         """Return the bytes that weights take in memory if they are quantised while they are loaded."""
         if self.quantize in {None, _AS_STORED}:
             return size_bytes

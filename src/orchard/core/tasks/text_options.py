@@ -220,6 +220,8 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
     local_share: float = 1.0
     """The part of the weights that is loaded on this machine, about."""
+    rank_share: float = 1.0
+    """The part of the weights that each rank loads, about."""
     parallel: Annotated[
         Literal["tensor", "pipeline"] | None,
         setting(
@@ -305,9 +307,9 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         Size, setting("cache", "The most disk space for the cached prompts of each model.")
     ] = 10 * 2**30
 
-    def loaded_bytes(self, size_bytes: int, kept_bytes: int) -> int:
+    def loaded_bytes(self, size_bytes: int, kept_bytes: int, *, on_device: bool = False) -> int:
         """See `LoadOptions`."""
-        return int(size_bytes * self.local_share)
+        return int(size_bytes * (self.rank_share if on_device else self.local_share))
 
     @property
     def is_split(self) -> bool:

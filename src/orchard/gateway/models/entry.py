@@ -160,7 +160,10 @@ def with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelS
         options = options_of(settings, backend.options)
     elif entry.text.hosts:
         hostfile = read_hostfile(entry.text.hosts)
-        options = structs.replace(entry.text, local_share=hostfile.local_ranks / len(hostfile.hosts))
+        ranks = len(hostfile.hosts)
+        options = structs.replace(entry.text, local_share=hostfile.local_ranks / ranks, rank_share=1 / ranks)
+    elif entry.text.is_split:
+        options = structs.replace(entry.text, rank_share=1 / entry.text.ranks)
     ears = options_of(settings, TranscribeOptions)
     if isinstance(ears, TranscribeOptions) and ears.diarizer and not isinstance(options, TranscribeOptions):
         raise ValueError(f"models of the kind '{kind}' take no `diarizer`")

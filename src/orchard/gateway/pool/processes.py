@@ -40,6 +40,11 @@ class Processes:
         return self._settings.memory_limit or self._memory_bytes
 
     @property
+    def has_device_memory(self) -> bool:
+        """Whether devices have memory of their own, so that each rank of a model has; True as long as nobody knows."""
+        return bool(self.device.total_bytes) or not any(worker.memory_bytes for worker in self._tasks)
+
+    @property
     def held_bytes(self) -> int:
         """What MLX holds in all processes."""
         return sum(one.memory.device.active_bytes + one.memory.device.cache_bytes for one in self._tasks)

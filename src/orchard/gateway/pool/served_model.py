@@ -108,7 +108,9 @@ class ServedModel:
     @property
     def weights_bytes(self) -> int:
         """What its weights take in memory."""
-        return max(self.entry.options.loaded_bytes(self.entry.size_bytes, self.entry.kept_bytes), self._weights_bytes)
+        entry, on_device = self.entry, self._host.processes.has_device_memory
+        expected = entry.options.loaded_bytes(entry.size_bytes, entry.kept_bytes, on_device=on_device)
+        return max(expected, self._weights_bytes)
 
     @property
     def status(self) -> ModelStatus:
