@@ -1,12 +1,14 @@
 """How answers are compared: what counts as rounding, and what as a fault."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 import pytest
 
-from orchard.cli.verify.proof import Remedy
-from orchard.cli.verify.right import compare, completions
+from orchard.cli.verify.proof import Proof, Remedy
+from orchard.cli.verify.right import check_cache, check_restart, compare, completions
 from orchard.cli.verify.subject import Answer, Bare, Subject
 from orchard.gateway.models.registry import resolve_model
 
@@ -86,3 +88,23 @@ def test_prompts_fit_into_the_window(subject: Subject) -> None:
     bodies = completions(subject)
     assert 3 < len(bodies) < 7
     assert all(len(body["prompt"]) + body["max_tokens"] <= 400 for body in bodies.values())
+
+
+@pytest.mark.parametrize("check", [check_cache, check_restart])
+@pytest.mark.parametrize(("cached", "status"), [(7, "ok"), (0, "left out")])
+def test_prompts_that_come_from_no_cache_say_nothing_about_it(
+    subject: Subject,
+    check: Callable[[Subject], Awaitable[Proof]],
+    cached: int,
+    status: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def complete(body: dict[str, Any], caller: int = 0) -> Answer:
+        return Answer("A", [], 10, cached)
+
+    async def run() -> Proof:
+        return await check(subject)
+
+    subject.bare = None
+    monkeypatch.setattr(subject, "complete", complete)
+    assert asyncio.run(run()).status == status

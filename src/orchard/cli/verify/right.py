@@ -114,11 +114,13 @@ async def _ask_again(subject: Subject) -> dict[str, Answer]:
 
 
 def _with_cached_tokens(proof: Proof, answers: Mapping[str, Answer]) -> Proof:
-    """Add how many of the prompts' tokens came from the cache."""
+    """Add how many of the prompts' tokens came from the cache. If none did, equal answers say nothing about it."""
     cached = sum(answer.cached_tokens for answer in answers.values())
     prompts = sum(answer.prompt_tokens for answer in answers.values())
     proof.figures |= {"cached_tokens": cached, "prompt_tokens": prompts}
     proof.seen += f"; {cached:,} of {prompts:,} prompt tokens came from the cache"
+    if not cached and proof.status != "problem":
+        proof.status = "left out"
     return proof
 
 
