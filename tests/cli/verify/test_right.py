@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from orchard.cli.verify.proof import Proof, Remedy
-from orchard.cli.verify.right import check_cache, check_restart, compare, completions
+from orchard.cli.verify.right import check_cache, check_reasoning, check_restart, compare, completions
 from orchard.cli.verify.subject import Answer, Bare, Subject
 from orchard.gateway.models.registry import resolve_model
 
@@ -18,6 +18,13 @@ def token(text: str, *others: tuple[str, float], logprob: float = -0.1) -> dict[
     top = [(text, logprob), *others]
     listed = [{"bytes": list(piece.encode()), "logprob": value} for piece, value in top]
     return listed[0] | {"top_logprobs": listed}
+
+
+def prove(check: Callable[[Subject], Awaitable[Proof]], subject: Subject) -> Proof:
+    async def run() -> Proof:
+        return await check(subject)
+
+    return asyncio.run(run())
 
 
 @pytest.fixture
@@ -102,9 +109,27 @@ def test_prompts_that_come_from_no_cache_say_nothing_about_it(
     async def complete(body: dict[str, Any], caller: int = 0) -> Answer:
         return Answer("A", [], 10, cached)
 
-    async def run() -> Proof:
-        return await check(subject)
-
     subject.bare = None
     monkeypatch.setattr(subject, "complete", complete)
-    assert asyncio.run(run()).status == status
+    assert prove(check, subject).status == status
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "text", "status"),
+    [
+        ("12 * 3 = 36", "36", "ok"),
+        ("", "36", "ok"),
+        ("first I write <think>, as random weights may", "36", "ok"),
+        ("<think>12 * 3 = 36", "36", "problem"),
+        ("", "12 * 3 = 36</think>36", "problem"),
+        ("", "<think>12 * 3 = 36", "problem"),
+    ],
+)
+def test_a_tag_that_is_left_of_the_reasoning_is_found(
+    subject: Subject, reasoning: str, text: str, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask(path: str, body: dict[str, Any], caller: int = 0) -> Any:
+        return {"choices": [{"message": {"content": text, "reasoning_content": reasoning}}]}
+
+    monkeypatch.setattr(subject, "ask", ask)
+    assert prove(check_reasoning, subject).status == status
