@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -35,6 +35,7 @@ from orchard.device.out_of_memory import has_late_errors
 from orchard.engine import calibration, start, step_work
 from orchard.engine.batching.model import on_cuda
 from orchard.engine.step_work import estimate_step_work
+from orchard.gateway.http.server import _connection_limit
 from orchard.gateway.models import hub_search
 from orchard.worker import main as worker_main
 from orchard.worker.main import Worker
@@ -44,22 +45,37 @@ from tests.support.tiny_models import network
 SOURCE = Path(orchard.__file__).parent
 ROOT = Path(__file__).parents[1]
 SIGNS = {
+    "CDLL",
+    "Darwin",
+    "Linux",
     "darwin",
+    "default_device",
     "launchctl",
     "linux",
     "mac_ver",
     "max_recommended_working_set_size",
     "metal",
     "sysctlbyname",
+    "uname",
     "_has_launchd",
     "RLIMIT_AS",
+    "RLIMIT_NOFILE",
     "TCP_NOTSENT_LOWAT",
 }
 
 _HERE = "tests/test_mac_branches.py"
 _SERVICE = "tests/cli/service/test_manage.py"
 _INSTALL = "test_install_starts_the_users_configuration_and_uninstall_removes_it"
+# https://github.com/ml-explore/mlx/pull/1060
+M2_ULTRA = {
+    "max_recommended_working_set_size": 188743680000,
+    "max_buffer_length": 115964116992,
+    "architecture": "applegpu_g14d",
+}
 BRANCHES = {
+    "backends/embeddings/service.py BatchService._fits": (
+        "tests/backends/embeddings/test_service.py::test_a_gpu_reads_more_texts_in_a_pass"
+    ),
     "backends/helper_process.py main": f"{_HERE}::test_a_helper_runs_without_a_limit_of_memory",
     "backends/ranks/launch.py _local_gpus": f"{_HERE}::test_ranks_share_no_gpu",
     "backends/ranks/parallel.py choose_backend": f"{_HERE}::test_ranks_share_no_gpu",
@@ -67,9 +83,11 @@ BRANCHES = {
     "device/memory.py recommended_bytes": "tests/device/test_memory.py::test_what_a_device_recommends",
     "engine/batching/model.py on_cuda": f"{_HERE}::test_metal_is_not_cuda",
     "engine/calibration.py _prefill_seconds": f"{_HERE}::test_a_gpu_is_timed_at_least_twice",
+    "engine/calibration.py calibration_key": f"{_HERE}::test_what_is_measured_on_a_mac_has_a_name_of_its_own",
     "engine/calibration.py gains_from_batched_prefill": (
         "tests/engine/test_calibration.py::test_several_prompts_share_a_pass_where_a_gpu_gains_from_it"
     ),
+    "engine/start.py _rehearsals": f"{_HERE}::test_metal_rehearses_few_guesses",
     "engine/start.py has_kept_kernels": f"{_HERE}::test_a_gpu_is_warmed_up_with_long_prompts",
     "engine/start.py warm_up_every_way": f"{_HERE}::test_a_gpu_is_warmed_up_with_long_prompts",
     "engine/step_work.py measure_step_work": f"{_HERE}::test_the_work_of_a_step_is_measured_with_long_chunks",
@@ -79,6 +97,7 @@ BRANCHES = {
     "gateway/http/connection.py Connection.connection_made": (
         "tests/gateway/http/test_connection.py::test_a_client_that_left_before_its_connection_was_set_up"
     ),
+    "gateway/http/server.py _connection_limit": f"{_HERE}::test_few_open_files_are_few_connections",
     "gateway/models/hub_search.py main": f"{_HERE}::test_a_search_runs_without_a_limit_of_memory",
     "worker/main.py Worker._unload": f"{_HERE}::test_memory_is_trimmed_on_linux_only",
     "worker/main.py main": f"{_HERE}::test_a_worker_starts_without_linux_files",
@@ -86,9 +105,11 @@ BRANCHES = {
         "tests/worker/test_memory_taker.py::test_the_process_says_what_it_holds_and_ends_with_its_input"
     ),
     "backends/kernels/cpu.py is_slow": f"{_HERE}::test_no_mac_computes_with_numpy",
+    "backends/vision/cost.py _attention_seconds": "tests/backends/vision/test_cost.py::test_a_gpu_is_never_too_slow",
     "backends/vision/cost.py EncodingCost.__init__": "tests/backends/vision/test_cost.py::test_metal_keeps_no_scores",
     "cli/doctor.py _check_mlx": f"{_HERE}::test_the_doctor_finds_a_mac_without_metal",
     "cli/doctor.py _examine_all": "tests/cli/test_doctor.py::test_the_wired_limit_is_told_on_macs_only",
+    "cli/serve.py raise_file_limit": "tests/cli/test_serve.py::test_the_limit_of_open_files_on_macs",
     # These tests run once as on Linux, and once as on macOS.
     "cli/service/manage.py _boot_out": f"{_SERVICE}::{_INSTALL}",
     "cli/service/manage.py _has_launchd": f"{_SERVICE}::test_status_says_whether_the_server_answers",
@@ -134,6 +155,11 @@ METAL_PATHS = {
     "backends/kernels/quantized.py _can_use_few_rows": ("MLX's layers, so it is not asked", _PRODUCTS),
     "backends/kernels/quantized.py _is_faster": ("MLX's products", _PRODUCTS),
     "backends/kernels/quantized.py quantized_product": ("MLX's layers, so it is not called", _PRODUCTS),
+    "backends/ranks/parallel.py choose_backend": ("ring or jaccl", f"{_HERE}::test_ranks_share_no_gpu"),
+    "device/kernel_folder.py keep_kernels": (
+        "nothing: MLX compiles no kernels into files",
+        "tests/device/test_kernel_folder.py::test_without_cuda_nothing_is_set",
+    ),
     "engine/batching/attention.py _attend_group": (
         "MLX's attention, and products with packed keys",
         "tests/engine/batching/test_attention.py::test_packed_keys_are_multiplied_for_one_token_and_never_on_cuda",
@@ -146,17 +172,23 @@ METAL_PATHS = {
         "a mask for each group of rows",
         "tests/engine/batching/test_batch.py::test_rows_come_and_go",
     ),
+    "engine/batching/model.py on_cuda": ("no", f"{_HERE}::test_metal_is_not_cuda"),
     "engine/drafting/make_drafter.py _draft_batch": (
         "passes as wide as their rows, which are not traced",
         f"{_START}::test_a_draft_shares_the_memory_and_the_cached_prompts",
+    ),
+    "engine/sampling/sampler.py DrawsAhead.read": (
+        "waiting for the tokens alone",
+        "tests/engine/sampling/test_sampler.py::test_draws_are_launched_ahead_and_feed_each_other",
     ),
     "engine/start.py _Start.runner": (
         "passes as wide as their rows, which are not traced",
         f"{_START}::test_a_new_model_answers_before_and_while_it_is_calibrated",
     ),
-    "engine/start.py _rehearsals": ("fewer guesses for a row alone", f"{_START}::test_passes_that_verify_are_warm"),
+    "engine/start.py _rehearsals": ("fewer guesses for a row alone", f"{_HERE}::test_metal_rehearses_few_guesses"),
     "engine/start.py make_runner": ("guesses by the costs of steps", f"{_START}::test_the_runner_that_it_makes"),
     "engine/start.py warm_up_verifying": ("two steps", f"{_START}::test_passes_that_verify_are_warm"),
+    "worker/probe.py": ("metal", f"{_HERE}::test_the_probe_finds_metal"),
 }
 """What Metal does where CUDA or a CPU has a kernel or a way of its own, and the test that takes this path on a CPU."""
 
@@ -167,7 +199,8 @@ def own_ways(file: Path) -> Iterator[str]:
     def visit(node: ast.AST, inside: tuple[str, ...]) -> Iterator[str]:
         for child in ast.iter_child_nodes(node):
             called = child.func if isinstance(child, ast.Call) else None
-            if getattr(called, "id", getattr(called, "attr", "")) in ("on_cuda", "is_slow"):
+            asks = getattr(called, "id", getattr(called, "attr", "")) in ("on_cuda", "is_slow")
+            if asks or getattr(child, "attr", "") == "cuda":
                 yield f"{file.relative_to(SOURCE)} {'.'.join(inside)}".strip()
             named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
             yield from visit(child, (*inside, getattr(child, "name", "")) if named else inside)
@@ -189,6 +222,36 @@ def branches(file: Path) -> Iterator[str]:
             yield from visit(child, (*inside, name) if named else inside)
 
     yield from visit(ast.parse(file.read_text()), ())
+
+
+@pytest.mark.parametrize(
+    ("asked", "find"),
+    [
+        ('sys.platform == "darwin"', branches),
+        ('sys.platform != "linux"', branches),
+        ('platform.system() == "Darwin"', branches),
+        ('os.uname().sysname == "Darwin"', branches),
+        ("platform.mac_ver()[0]", branches),
+        ("mx.metal.is_available()", branches),
+        ("mx.default_device() != mx.cpu", branches),
+        ("mx.default_device().type == mx.gpu", branches),
+        ('Path("/proc/self/status").read_text()', branches),
+        ("resource.setrlimit(resource.RLIMIT_NOFILE, most)", branches),
+        ("on_cuda()", own_ways),
+        ("cpu.is_slow()", own_ways),
+        ("mx.cuda.is_available()", own_ways),
+    ],
+)
+def test_a_new_branch_is_seen(asked: str, find: Callable[[Path], Iterator[str]], source: Path) -> None:
+    (source / "new.py").write_text(f"class Server:\n    def start(self):\n        if {asked}:\n            stop()\n")
+    assert set(find(source / "new.py")) == {"new.py Server.start"}
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of sources in the place of Orchard's."""
+    monkeypatch.setitem(globals(), "SOURCE", tmp_path)
+    return tmp_path
 
 
 def test_each_branch_has_a_test() -> None:
@@ -244,11 +307,11 @@ def test_a_report_names_macos(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("metal")
 def test_the_probe_finds_metal(monkeypatch: pytest.MonkeyPatch) -> None:
-    info = {"device_name": "Apple M9", "max_recommended_working_set_size": 2**34, "memory_size": 2**35}
+    info = M2_ULTRA | {"device_name": "Apple M9"}  # the name is made up
     monkeypatch.setattr(mx, "device_info", lambda: info)
     monkeypatch.setattr("orchard.system_memory._pressure_level", lambda: 1)
     found = probe_device()
-    assert (found["backend"], found["device"], found["wired_bytes"]) == ("metal", "Apple M9", 2**34)
+    assert (found["backend"], found["device"], found["wired_bytes"]) == ("metal", "Apple M9", 188743680000)
 
 
 def test_the_doctor_finds_a_mac_without_metal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,6 +323,28 @@ def test_the_doctor_finds_a_mac_without_metal(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.usefixtures("metal")
 def test_metal_is_not_cuda() -> None:
     assert not on_cuda()
+
+
+@pytest.mark.usefixtures("metal")
+def test_what_is_measured_on_a_mac_has_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, names = network("qwen3"), set()
+    for info in (M2_ULTRA, M2_ULTRA | {"architecture": "applegpu_g16s"}):
+        monkeypatch.setattr(mx, "device_info", lambda info=info: info)
+        names.add(calibration.calibration_key(model, TextOptions()))
+    assert len(names) == 2
+
+
+@pytest.mark.usefixtures("metal")
+def test_metal_rehearses_few_guesses() -> None:
+    assert {lengths for _, lengths in start._rehearsals()} == {start._PROPOSAL_LENGTHS}
+
+
+def test_few_open_files_are_few_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a Mac: https://github.com/eradman/entr/issues/142."""
+    monkeypatch.setattr("resource.RLIM_INFINITY", 2**63 - 1)
+    for limits, expected in {(256, 2**63 - 1): 174, (2**63 - 1, 2**63 - 1): sys.maxsize}.items():
+        monkeypatch.setattr("resource.getrlimit", lambda _, limits=limits: limits)
+        assert _connection_limit() == expected
 
 
 @pytest.mark.usefixtures("metal")
@@ -326,7 +411,7 @@ def test_the_work_of_a_step_is_measured_with_long_chunks(
 
 
 def refuse(*_: Any) -> None:
-    """Refuse a limit of memory, as macOS does."""
+    """Refuse a limit of memory, as macOS does: https://github.com/linusg/libjs-test262/pull/68."""
     raise ValueError("current limit exceeds maximum limit")
 
 

@@ -1,4 +1,4 @@
-"""What is free of a machine's memory, read from records of real machines; those of macOS are made up."""
+"""What is free of a machine's memory, read from records of real machines."""
 
 import ctypes
 import sys
@@ -98,6 +98,7 @@ def test_when_there_is_no_room_for_another_program(total: int, available: int, c
     assert limit_to_cgroups(total, available, [], None).critical is critical
 
 
+# The levels of macOS: https://github.com/giampaolo/psutil/issues/2725
 @pytest.mark.parametrize(("level", "critical"), [(1, False), (2, False), (4, True)])
 def test_macos_says_itself_whether_memory_is_short(level: int, critical: bool) -> None:
     assert limit_to_cgroups(16 * GIB, 1, [], level) == SystemMemory(
@@ -106,6 +107,8 @@ def test_macos_says_itself_whether_memory_is_short(level: int, critical: bool) -
 
 
 def test_the_pressure_level_of_macos(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With the memory of a Mac, https://github.com/giampaolo/psutil/issues/1503; the level is made up."""
+
     class Library:
         def sysctlbyname(self, name: bytes, value: object, size: object, *_: object) -> None:
             assert name == b"kern.memorystatus_vm_pressure_level"
@@ -114,8 +117,8 @@ def test_the_pressure_level_of_macos(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(ctypes, "CDLL", lambda _: Library())
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: Machine(16 * GIB, 3 * GIB))
-    assert read_system_memory(tmp_path) == SystemMemory(16 * GIB, 3 * GIB, critical=True, warning=True)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: Machine(8589934592, 2204819456))
+    assert read_system_memory(tmp_path) == SystemMemory(8589934592, 2204819456, critical=True, warning=True)
 
 
 def test_this_machine() -> None:

@@ -5,6 +5,7 @@ import io
 import logging
 import os
 import pty
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from orchard.cli.serve import ProgressLine, unserved_lines
+from orchard.cli.serve import ProgressLine, raise_file_limit, unserved_lines
 from orchard.config import Settings
 from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.registry import Registry
@@ -22,6 +23,12 @@ from orchard.kinds import TEXT
 from tests.support.model_folders import make_model
 
 WIDTH = 80
+
+
+# Soft and hard limits of open files on Macs, the first one unlimited: https://github.com/eradman/entr/issues/142
+MAC_FILES, FEW_MAC_FILES = (256, 2**63 - 1), (1024, 1024)
+# The most files of a process (kern.maxfilesperproc): https://github.com/sagemath/cysignals/issues/71; 4096 is made up.
+MAC_MOST_FILES = 10240
 
 
 class Screen:
@@ -197,3 +204,29 @@ serve_models(Settings(port=0))
 def test_the_first_worker_starts_before_the_servers_libraries_are_imported() -> None:
     done = subprocess.run([sys.executable, "-c", EARLY], capture_output=True, text=True, timeout=60, check=False)
     assert done.stderr.strip() == TEXT.service
+
+
+@pytest.mark.parametrize(
+    ("limits", "most", "raised"),
+    [
+        (MAC_FILES, MAC_MOST_FILES, [(10240, 2**63 - 1)]),
+        (MAC_FILES, 4096, []),
+        (FEW_MAC_FILES, MAC_MOST_FILES, []),
+        ((2**63 - 1, 2**63 - 1), MAC_MOST_FILES, []),
+    ],
+)
+def test_the_limit_of_open_files_on_macs(
+    limits: tuple[int, int], most: int, raised: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = []
+
+    def set_limit(_: int, wanted: tuple[int, int]) -> None:
+        if wanted[0] > most:
+            raise ValueError("current limit exceeds maximum limit")
+        done.append(wanted)
+
+    monkeypatch.setattr(resource, "RLIM_INFINITY", 2**63 - 1)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
+    monkeypatch.setattr(resource, "setrlimit", set_limit)
+    raise_file_limit()
+    assert done == raised

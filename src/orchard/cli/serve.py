@@ -54,10 +54,7 @@ def serve_models(settings: Settings, notes: Iterable[str] = (), places: Places |
     sockets, problem = bind_sockets(settings)
     if problem:
         print_line(f"orchard: {problem}", sys.stderr)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    raise_file_limit()
     launched = None
     with suppress(OSError, OrchardError):  # if it can't be started, the load of its model says why
         # It imports its libraries while this process does the same.
@@ -77,6 +74,15 @@ def serve_models(settings: Settings, notes: Iterable[str] = (), places: Places |
     run_server(
         app, pool, settings, sockets, on_ready=lambda: print(text, flush=True), on_tick=line.show if line else None
     )
+
+
+def raise_file_limit() -> None:
+    """Let this process open more files, as far as the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):  # macOS refuses more than kern.maxfilesperproc, whatever the hard limit is
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def unserved_lines(registry: "Registry") -> list[str]:

@@ -281,6 +281,15 @@ async def test_a_pass_has_fewer_texts_after_memory_ran_out() -> None:
     await asked.service.close(0)
 
 
+def test_a_gpu_reads_more_texts_in_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = StubService("", BatchOptions())
+    service._model = StubModel()
+    monkeypatch.setattr(mx, "default_device", lambda: mx.Device(mx.cpu))
+    assert not service._fits(32, 100)
+    monkeypatch.setattr(mx, "default_device", lambda: mx.Device(mx.gpu))
+    assert service._fits(32, 100)
+
+
 async def test_wired_memory_is_limited_to_the_models_share(wired: list[int]) -> None:
     asked = await started(StubService("", BatchOptions(memory_limit=2**34)))
     asked.service.limit_memory(2**33, 2**33)

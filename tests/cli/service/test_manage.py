@@ -1,16 +1,62 @@
 """`orchard service` with programs of the tests in the place of systemctl and launchctl."""
 
 import plistlib
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from orchard.cli.service import manage
 from orchard.cli.service.definition import read_command
 from tests.support.command import orchard, refused
 from tests.support.serving import serve
 
-# Notes its arguments. launchctl's job is there until `bootout`.
+# Parts of what launchctl printed of an agent, with the states of its coalitions:
+# https://github.com/tsgsz/openclaw-enhance/blob/main/docs/reports/2026-03-24-session-cleanup-launchd-cutover-install-lifecycle.md
+AGENT = """gui/501/ai.openclaw.session-cleanup = {
+\tactive count = 0
+\ttype = LaunchAgent
+\tstate = not running
+
+\tdefault environment = {
+\t\tPATH => /usr/bin:/bin:/usr/sbin:/sbin
+\t}
+
+\tdomain = gui/501 [100041]
+\truns = 2
+\tlast exit code = 0
+
+\tresource coalition = {
+\t\tID = 33306
+\t\ttype = resource
+\t\tstate = active
+\t\tactive count = 1
+\t}
+
+\tjetsam coalition = {
+\t\tID = 33307
+\t\ttype = jetsam
+\t\tstate = active
+\t\tactive count = 1
+\t}
+
+\tspawn type = daemon (3)
+}
+"""
+# Of a daemon on an older macOS: https://github.com/boxen/puppet-boxen/issues/104
+DAEMON = """dev.mysql = {
+    active count = 1
+    path = /Library/LaunchDaemons/dev.mysql.plist
+    state = running
+
+    runs = 2
+    pid = 24784
+    immediate reason = inefficient
+    last exit code = 1
+}
+"""
+# Notes its arguments. launchctl's job is there until `bootout`. What it prints is made up.
 SUPERVISOR = """#!/bin/sh
 echo "$@" >> "$0.calls"
 case "$1" in
@@ -119,6 +165,20 @@ def test_status_says_whether_the_server_answers(home: Path) -> None:
         assert "path = /x" not in out
         assert f"It answers at {server.url} and serves fake" in out
     assert "It doesn't answer: no server answers at" in service(home, "status")[1]
+
+
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [
+        (AGENT, "state = not running\nlast exit code = 0"),
+        (DAEMON, "state = running\npid = 24784\nlast exit code = 1"),
+        ("", "not loaded"),
+    ],
+)
+def test_what_launchd_says_of_the_job_itself(printed: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(manage, "_call", lambda command: subprocess.CompletedProcess(command, 0, printed, ""))
+    assert manage._supervisor_report() == told
 
 
 def test_logs_are_the_last_lines_of_the_servers_own_log(home: Path, capfd: pytest.CaptureFixture[str]) -> None:

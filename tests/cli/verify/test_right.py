@@ -1,12 +1,14 @@
 """How answers are compared: what counts as rounding, and what as a fault."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 import pytest
 
-from orchard.cli.verify.proof import Remedy
-from orchard.cli.verify.right import compare, completions
+from orchard.cli.verify.proof import Proof, Remedy
+from orchard.cli.verify.right import check_cache, check_reasoning, check_restart, compare, completions
 from orchard.cli.verify.subject import Answer, Bare, Subject
 from orchard.gateway.models.registry import resolve_model
 
@@ -16,6 +18,13 @@ def token(text: str, *others: tuple[str, float], logprob: float = -0.1) -> dict[
     top = [(text, logprob), *others]
     listed = [{"bytes": list(piece.encode()), "logprob": value} for piece, value in top]
     return listed[0] | {"top_logprobs": listed}
+
+
+def prove(check: Callable[[Subject], Awaitable[Proof]], subject: Subject) -> Proof:
+    async def run() -> Proof:
+        return await check(subject)
+
+    return asyncio.run(run())
 
 
 @pytest.fixture
@@ -86,3 +95,41 @@ def test_prompts_fit_into_the_window(subject: Subject) -> None:
     bodies = completions(subject)
     assert 3 < len(bodies) < 7
     assert all(len(body["prompt"]) + body["max_tokens"] <= 400 for body in bodies.values())
+
+
+@pytest.mark.parametrize("check", [check_cache, check_restart])
+@pytest.mark.parametrize(("cached", "status"), [(7, "ok"), (0, "left out")])
+def test_prompts_that_come_from_no_cache_say_nothing_about_it(
+    subject: Subject,
+    check: Callable[[Subject], Awaitable[Proof]],
+    cached: int,
+    status: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def complete(body: dict[str, Any], caller: int = 0) -> Answer:
+        return Answer("A", [], 10, cached)
+
+    subject.bare = None
+    monkeypatch.setattr(subject, "complete", complete)
+    assert prove(check, subject).status == status
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "text", "status"),
+    [
+        ("12 * 3 = 36", "36", "ok"),
+        ("", "36", "ok"),
+        ("first I write <think>, as random weights may", "36", "ok"),
+        ("<think>12 * 3 = 36", "36", "problem"),
+        ("", "12 * 3 = 36</think>36", "problem"),
+        ("", "<think>12 * 3 = 36", "problem"),
+    ],
+)
+def test_a_tag_that_is_left_of_the_reasoning_is_found(
+    subject: Subject, reasoning: str, text: str, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask(path: str, body: dict[str, Any], caller: int = 0) -> Any:
+        return {"choices": [{"message": {"content": text, "reasoning_content": reasoning}}]}
+
+    monkeypatch.setattr(subject, "ask", ask)
+    assert prove(check_reasoning, subject).status == status

@@ -1,10 +1,13 @@
 """The order of the checks, the time, what can't be checked, and the report."""
 
 import asyncio
+import errno
 import getpass
 import json
 import os
 import platform
+import signal
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -200,6 +203,68 @@ def test_the_command_tells_by_its_exit_code(
     assert printed["machine"]["device"] == "Apple M9"
     assert printed["proofs"][0]["status"] == status
     assert f"| safe | memory | {status} | seen |" in file.read_text()
+
+
+def fake_verify(monkeypatch: pytest.MonkeyPatch, verify: Callable[[], Proof]) -> None:
+    """Let `verify` make the only proof."""
+
+    def run_checks(candidate: Any, parts: Any, report: Any, begin: Any, **options: Any) -> None:
+        report(replace(verify(), model=candidate.entry.id))
+
+    monkeypatch.setattr(run, "verify_model", run_checks)
+    monkeypatch.setattr(run, "probe_mlx", lambda: PROBED)
+
+
+def test_the_page_is_written_though_nobody_reads_what_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    fake_verify(monkeypatch, lambda: Proof(status="ok", seen="seen"))
+    monkeypatch.setattr("typer.echo", refuse)
+    assert CliRunner().invoke(app, ["verify", "demo", "--json", "--report", str(tmp_path / "report.md")]).exit_code == 1
+    assert "seen" in (tmp_path / "report.md").read_text()
+
+
+def test_what_was_found_is_printed_though_the_page_can_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "report.md"
+
+    def verify() -> Proof:
+        file.mkdir()  # meanwhile
+        return Proof(status="ok", seen="seen")
+
+    fake_verify(monkeypatch, verify)
+    done = CliRunner().invoke(app, ["verify", "demo", "--json", "--report", str(file)])
+    assert "can't be written: Is a directory" in str(done.exception)
+    assert json.loads(done.stdout)["proofs"][0]["seen"] == "seen"
+
+
+def test_a_disk_without_space_is_a_problem_and_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    def verify() -> Proof:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    fake_verify(monkeypatch, verify)
+    done = CliRunner().invoke(app, ["verify", "demo", "--json"])
+    (proof,) = json.loads(done.stdout)["proofs"]
+    assert (done.exit_code, proof["status"], proof["model"]) == (1, "problem", "demo")
+    assert "No space left on device" in proof["seen"]
+    assert "TMPDIR" in proof["advice"]
+
+
+def test_what_it_has_started_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the library's own loop, which is no server."""
+
+    def verify() -> Proof:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            assert signal.getsignal(number) is not signal.SIG_DFL
+        signal.raise_signal(signal.SIGTERM)
+        raise AssertionError
+
+    fake_verify(monkeypatch, verify)
+    assert CliRunner().invoke(app, ["verify", "demo"]).exit_code == 128 + signal.SIGTERM
 
 
 def test_what_to_set_is_remembered_for_the_model_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

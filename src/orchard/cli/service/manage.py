@@ -117,11 +117,12 @@ def _supervisor_report() -> str:
     if not _has_launchd():
         done = _call(_systemctl("status", "--no-pager", "--lines=0", LABEL))
         return (done.stdout or done.stderr).rstrip()
-    done = _call(["launchctl", "print", f"{_domain()}/{LABEL}"])
-    facts = ("state =", "pid =", "last exit code =")
-    return (
-        "\n".join(line.strip() for line in done.stdout.splitlines() if line.strip().startswith(facts)) or "not loaded"
-    )
+    facts: dict[str, str] = {}
+    for line in _call(["launchctl", "print", f"{_domain()}/{LABEL}"]).stdout.splitlines():
+        name, _, value = line.strip().partition(" = ")
+        facts.setdefault(name, value)  # the job's own come before those of its coalitions
+    told = [f"{name} = {facts[name]}" for name in ("state", "pid", "last exit code") if name in facts]
+    return "\n".join(told) or "not loaded"
 
 
 def _boot_out(grace: float) -> None:

@@ -114,11 +114,13 @@ async def _ask_again(subject: Subject) -> dict[str, Answer]:
 
 
 def _with_cached_tokens(proof: Proof, answers: Mapping[str, Answer]) -> Proof:
-    """Add how many of the prompts' tokens came from the cache."""
+    """Add how many of the prompts' tokens came from the cache. If none did, equal answers say nothing about it."""
     cached = sum(answer.cached_tokens for answer in answers.values())
     prompts = sum(answer.prompt_tokens for answer in answers.values())
     proof.figures |= {"cached_tokens": cached, "prompt_tokens": prompts}
     proof.seen += f"; {cached:,} of {prompts:,} prompt tokens came from the cache"
+    if not cached and proof.status != "problem":
+        proof.status = "left out"
     return proof
 
 
@@ -274,7 +276,8 @@ async def check_reasoning(subject: Subject) -> Proof:
     body = {"messages": messages, "temperature": 0, "enable_thinking": True, "max_tokens": 4 * _CHAT_TOKENS}
     message = (await subject.ask("/v1/chat/completions", body))["choices"][0]["message"]
     text, reasoning, _ = _message(message)
-    if any(tag in text + reasoning for tag in ("<think>", "</think>", "<|channel|>")):
+    # Later in the reasoning, a tag is what the model wrote.
+    if any(tag in text or reasoning.lstrip().startswith(tag) for tag in ("<think>", "</think>", "<|channel|>")):
         advice = "--reasoning-parser with the model's format, and report it"
         return Proof(status="problem", seen="a tag of the reasoning is left in the answer", advice=advice)
     if not reasoning:

@@ -24,6 +24,7 @@ from rich.console import Console
 from orchard.cli.config import config_has_model, model_file, put_model_settings
 from orchard.cli.machine import probe_mlx
 from orchard.cli.own_server import start_server
+from orchard.cli.signals import exit_on_signals
 from orchard.cli.verify.checks import CALLERS, CHECKS, SPEED_TOKENS
 from orchard.cli.verify.other_server import OtherServer, find_other_server
 from orchard.cli.verify.proof import LANGUAGE, Check, Proof, Stage
@@ -190,19 +191,28 @@ def verify_models(
         told = "--against and --against-model compare the speed of a model that generates text with that of a server"
         raise OrchardError("invalid_request", told)
     report = VerifyReport(describe_machine(probed), [])
-    with ProofTable(Console(stderr=as_json, quiet=as_json and not sys.stderr.isatty())) as table:
+    console = Console(stderr=as_json, quiet=as_json and not sys.stderr.isatty())
+    with exit_on_signals(), ProofTable(console) as table:
 
         def add(proof: Proof) -> None:
             report.proofs.append(proof)
             table.add(proof)
 
         for candidate in candidates:
-            verify_model(candidate, parts, add, table.begin, long=long, other=others.get(candidate.entry.id))
+            name = candidate.entry.id
+            try:
+                verify_model(candidate, parts, add, table.begin, long=long, other=others.get(name))
+            except OSError as error:
+                seen = f"the checks can't go on: {error.strerror}"  # without a path
+                advice = "TMPDIR to a folder on a disk with space"
+                add(Proof(status="problem", check="temporary files", seen=seen, advice=advice, model=name))
     if remember:
         _remember_settings(remember, candidates, report.proofs)
-    typer.echo(msgspec.json.encode(report).decode() if as_json else closing_line(report.proofs))
-    if file:
-        _write_report(file, write_markdown(report))
+    try:
+        if file:
+            _write_report(file, write_markdown(report))
+    finally:
+        typer.echo(msgspec.json.encode(report).decode() if as_json else closing_line(report.proofs))
     return report.is_well
 
 
