@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from orchard.dialects.openai.realtime.schema import TurnDetection
+from orchard.dialects.openai.realtime.schema import ServerVad
 from orchard.gateway.realtime.microphone import Microphone
 from orchard.gateway.realtime.samples import FORMATS
 from orchard.gateway.realtime.silero.network import use_one_thread
@@ -38,7 +38,7 @@ async def watch(lates: list[float]) -> None:
 
 async def measure(sessions: int, seconds: float) -> None:
     """Measure and print."""
-    detection = TurnDetection(type="server_vad")
+    detection = ServerVad()
     sound = np.random.default_rng(0).integers(-900, 900, int(24_000 * PIECE)).astype("<i2").tobytes()
     microphones = [Microphone(FORMATS["audio/pcm"], detection) for _ in range(sessions)]
     lates: list[float] = []

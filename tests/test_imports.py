@@ -76,6 +76,8 @@ PACKAGES = {
     "backends.audio": {"backends", "backends.audio.diarization", "backends.audio.vocabulary", "backends.kernels"},
     # It wraps a transcription model, and reads recordings as those do.
     "backends.audio.diarization": {"backends", "backends.audio"},
+    # It reads samples at the rate of recordings.
+    "backends.audio.turn_detection": {"backends", "backends.audio"},
     "backends.embeddings": {"backends", "backends.kernels"},
     "backends.images": {"backends"},
     # The text service serves media too; it needs the types of what reads them, and imports the code late.

@@ -26,6 +26,7 @@ from orchard.kinds import KINDS, TEXT, VISION, kind_by_name, recognise_kind
         ({"n_mels": 80, "n_audio_state": 384}, ("weights.npz",), "transcription"),
         ({"model_type": "qwen3_tts"}, (), "speech"),
         ({"model_type": ["qwen3_tts"]}, (), "text"),
+        ({"model_type": "smart_turn", "encoder_config": {}}, (), "turn_detection"),
         ({"model_type": "bert"}, (), "embeddings"),
         ({"model_type": "embedding_gemma2", "vision_config": {"depth": 1}}, (), "embeddings"),
         ({"model_type": "other", "architectures": ["OtherForMaskedLM"]}, (), "embeddings"),
@@ -56,11 +57,12 @@ def test_every_config_is_of_a_kind(config: dict[str, Any]) -> None:
 
 
 def test_the_configuration_has_a_word_for_each_kind() -> None:
-    types = ["lm", "multimodal", "embeddings", "rerank", "transcription", "whisper", "speech"]
+    types = ["lm", "multimodal", "embeddings", "rerank", "transcription", "whisper", "speech", "turn-detection"]
     types += ["image-generation", "image-edit"]
     assert list(get_args(ModelType)) == types
     assert [kind_by_name(name) for name in types] == [
-        *("text", "vision", "embeddings", "rerank", "transcription", "transcription", "speech", "image", "image")
+        *("text", "vision", "embeddings", "rerank", "transcription", "transcription", "speech", "turn_detection"),
+        *("image", "image"),
     ]
 
 

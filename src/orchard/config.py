@@ -114,6 +114,7 @@ class VoiceModels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     chat: str
     transcription: str | None = None
     speech: str | None = None
+    turn_detection: str | None = None
 
 
 @with_kinds
@@ -201,7 +202,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         setting(
             "models",
             "Names for realtime sessions and for chats with audio, each with its models: `chat`, and if there are "
-            "several of their kind `transcription` and `speech`.",
+            "several of their kind `transcription`, `speech` and `turn_detection`.",
         ),
         when_unset("none", example="{assistant: {chat: demo, transcription: demo-whisper}}"),
     ] = {}

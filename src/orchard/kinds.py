@@ -11,11 +11,12 @@ from typing import Any
 from msgspec import Struct
 
 from orchard.core.errors import OrchardError
-from orchard.core.model_config import DIARIZER_KINDS, transcription_kind
+from orchard.core.model_config import DIARIZER_KINDS, TURN_DETECTION_KINDS, transcription_kind
 from orchard.core.request import LoadOptions, Task
 from orchard.core.tasks.embed import Embed, EmbeddingOptions
 from orchard.core.tasks.generate import Count, Generate
 from orchard.core.tasks.images import EditImages, GenerateImages, ImageOptions
+from orchard.core.tasks.judge_turn import JudgeTurn, TurnDetectionOptions
 from orchard.core.tasks.rerank import Rerank, RerankOptions
 from orchard.core.tasks.speak import Speak, SpeechOptions
 from orchard.core.tasks.text_options import TextOptions
@@ -199,6 +200,12 @@ FAKE = Backend("orchard.backends.fake:FakeService", (Generate, Count), TextOptio
 TRANSCRIPTION = Backend(
     "orchard.backends.audio.transcription:TranscriptionService", (Transcribe,), TranscribeOptions, extra="audio"
 )
+TURN_DETECTION = Backend(
+    "orchard.backends.audio.turn_detection.service:TurnDetectionService",
+    (JudgeTurn,),
+    TurnDetectionOptions,
+    extra="audio",
+)
 IMAGE = Backend(
     "orchard.backends.images.service:ImageService", (GenerateImages, EditImages), ImageOptions, environment=IMAGES
 )
@@ -234,6 +241,13 @@ KINDS: dict[str, ModelKind] = {
         lambda config, files: str(config.get("model_type")) in _SPEAKERS,
         ("speech",),
         output="speech",
+    ),
+    "turn_detection": ModelKind(
+        TURN_DETECTION,
+        lambda config, files: config.get("model_type") in TURN_DETECTION_KINDS,
+        ("turn-detection",),
+        ("audio",),
+        output="turn_detection",
     ),
     "image": ModelKind(
         IMAGE,

@@ -147,15 +147,17 @@ class TestServe:
         assert " listens at http://127.0.0.1:9000\n  models        a, b, c, d and 2 more\n" in text
         assert '"model": "a"' in text
 
-    @pytest.mark.parametrize("kind", [kind for kind, known in KINDS.items() if known.backend])
+    @pytest.mark.parametrize("kind", [kind for kind, known in KINDS.items() if known.backend.tasks[0].example])
     def test_the_banner_shows_a_request_that_the_model_serves(self, kind: str) -> None:
         backend = KINDS[kind].backend
-        assert backend
         text = serve_command.banner({"mine": kind}, "http://127.0.0.1:9000")
         shown = re.search(r"ask it +curl http://127.0.0.1:9000(\S+) .*\"mine\"", text)
         assert shown
         assert shown[1] in (address for task in backend.tasks for address in task.addresses)
         assert ("orchard run" in text) == (Generate in backend.tasks)
+
+    def test_the_banner_shows_no_request_that_needs_more_than_curl(self) -> None:
+        assert " curl " not in serve_command.banner({"mine": "turn_detection"}, "http://127.0.0.1:9000")
 
     def test_the_banner_prefers_a_model_that_chats(self) -> None:
         text = serve_command.banner({"vectors": "embeddings", "talks": "text"}, "http://127.0.0.1:9000")

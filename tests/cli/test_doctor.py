@@ -188,7 +188,9 @@ def test_an_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert doctor._check_extra("vision") == Finding("ok", "extra", "vision, for models of the kind vision")
     finding = doctor._check_extra("audio")
     assert finding.status == "warning"
-    assert finding.seen == "audio, for models of the kinds transcription and speech: mlx-audio is missing"
+    assert (
+        finding.seen == "audio, for models of the kinds transcription, speech and turn_detection: mlx-audio is missing"
+    )
     assert "mlx-orchard[audio]" in finding.advice
 
 

@@ -16,13 +16,15 @@ from mlx_audio.tts.models.soprano import soprano
 from tests.support.models import make_tokenizer
 
 _CODES = 32
-_TOKENS = _CODES + 1024  # the last 1024 tokens of a vocabulary are never drawn, but for the end
+_NEVER_DRAWN = 1024  # the last tokens of a vocabulary, but for the end
 _GROUPS = 2
 _WIDE = 72  # narrower convolutions would be read as PyTorch's
 _ATTENTION = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16, "intermediate_size": 32}
 
 
-def make_qwen3_tts(folder: Path, kind: str = "custom_voice", size: str = "1b7", **talker: Any) -> None:
+def make_qwen3_tts(
+    folder: Path, kind: str = "custom_voice", size: str = "1b7", *, codes: int = _CODES, **talker: Any
+) -> None:
     """Write a random Qwen3-TTS with the voices `vivian` and `ryan`, whose speech never ends by itself."""
     tokenizer = make_tokenizer()
     tokenizer.save(str(folder / "tokenizer.json"))
@@ -43,10 +45,10 @@ def make_qwen3_tts(folder: Path, kind: str = "custom_voice", size: str = "1b7", 
             "enc_attention_channels": _WIDE,
         },
         "talker_config": {
-            **{name: _CODES + at for at, name in enumerate((*special, "codec_pad_id", "codec_bos_id"))},
-            "spk_id": {"vivian": _CODES + 10, "ryan": _CODES + 11} if kind == "custom_voice" else {},
-            "codec_language_id": {"english": _CODES + 12},
-            "vocab_size": _TOKENS,
+            **{name: codes + at for at, name in enumerate((*special, "codec_pad_id", "codec_bos_id"))},
+            "spk_id": {"vivian": codes + 10, "ryan": codes + 11} if kind == "custom_voice" else {},
+            "codec_language_id": {"english": codes + 12},
+            "vocab_size": codes + _NEVER_DRAWN,
             "text_vocab_size": words,
             "text_hidden_size": 32,
             "hidden_size": 32,
@@ -55,7 +57,7 @@ def make_qwen3_tts(folder: Path, kind: str = "custom_voice", size: str = "1b7", 
             "rope_scaling": {"interleaved": True, "mrope_section": [4, 2, 2], "rope_type": "default"},
             "code_predictor_config": {
                 **_ATTENTION,
-                "vocab_size": _CODES,
+                "vocab_size": codes,
                 "hidden_size": 32,
                 "num_hidden_layers": 1,
                 "num_code_groups": _GROUPS,

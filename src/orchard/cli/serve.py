@@ -136,12 +136,12 @@ def banner(
     task, content = tasks[name], tasks[name].example.replace("{name}", json.dumps(name))
     chat = f"  talk to it    {_command_name()} run{option}\n" if task is Generate else ""
     console = f"  in a browser  {url}/\n" if has_console else ""
+    request = f"  ask it        curl {url}{task.addresses[0]} {key}{content}\n" if content else ""
     tiny = f", which is tiny\n  a real model  {_command_name()} pull {REAL_MODEL}" if models == [DEMO] else ""
     return f"""\
 Orchard {__version__} listens at {" and ".join([url, *more_urls])}
   models        {names}{tiny}
-{chat}{console}  ask it        curl {url}{task.addresses[0]} {key}{content}
-  OpenAI SDKs   base_url="{url}/v1", {sdk_key}
+{chat}{console}{request}  OpenAI SDKs   base_url="{url}/v1", {sdk_key}
   reference     {url}/docs
 Ctrl-C stops it."""
 

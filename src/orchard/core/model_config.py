@@ -39,6 +39,9 @@ They take samples at 16 kHz and need only the files in their folder.
 DIARIZER_KINDS = ("nemotron_diarization", "sortformer")
 """The model types of diarizers: models that only tell who speaks when. mlx-audio calls them the same."""
 
+TURN_DETECTION_KINDS = ("smart_turn",)
+"""The model types of models that tell whether somebody has finished speaking. mlx-audio calls them the same."""
+
 _WINDOW_KEYS = (
     "max_position_embeddings",
     "n_positions",

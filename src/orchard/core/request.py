@@ -24,7 +24,8 @@ class Task(Struct, frozen=True):
     addresses: ClassVar[tuple[str, ...]]
     """The URL paths for the task, for the error message when a request asks such a model for another task."""
     example: ClassVar[str] = ""
-    """The arguments of `curl`, after the first of the addresses, that try the task; `{name}`: the model's, as JSON."""
+    """The arguments of `curl`, after the first of the addresses, that try the task; `{name}`: the model's, as JSON.
+    Empty: none does."""
     unit: ClassVar[str] = ""
     """What `Usage.units` counts besides tokens, such as texts or seconds of audio; empty: nothing."""
     option: ClassVar[str] = ""

@@ -125,7 +125,7 @@ def test_realtime_sessions_have_names(tmp_path: Path) -> None:
 )
 def test_a_realtime_session_needs_a_chat_model(tmp_path: Path, value: str) -> None:
     (found,) = mistakes(tmp_path, f"server: {{realtime: {value}}}")
-    assert "must be a mapping of names to `chat`, `transcription` and `speech`" in found
+    assert "must be a mapping of names to `chat`, `transcription`, `speech` and `turn_detection`" in found
 
 
 @pytest.mark.parametrize("key", ["voices: {a: {b: c}}", "adapters: {a: {b: c}}"])

@@ -533,7 +533,7 @@ class TestTable:
         assert {name for name, scope in found.items() if scope not in scopes} == set()
 
     def test_every_setting_of_the_server_can_be_set(self) -> None:
-        kinds = {"text", "embeddings", "rerank", "transcription", "speech", "image"}
+        kinds = {"text", "embeddings", "rerank", "transcription", "speech", "turn_detection", "image"}
         for home, own in (
             (Settings, {"models", *kinds}),
             (ModelSettings, kinds),

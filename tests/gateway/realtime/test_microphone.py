@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,14 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from orchard.dialects.openai.realtime.schema import TurnDetection
+from orchard.core.tasks.judge_turn import JUDGED_SECONDS
+from orchard.dialects.openai.realtime.schema import SemanticVad, ServerVad
 from orchard.gateway.realtime import microphone
-from orchard.gateway.realtime.microphone import Heard, Microphone, TurnEnd, TurnGoesOn, TurnPause, TurnStart
+from orchard.gateway.realtime.microphone import Heard, Microphone, TurnEnd, TurnGoesOn, TurnMayEnd, TurnPause, TurnStart
 from orchard.gateway.realtime.samples import FORMATS
 from tests.support.realtime_events import SESSION_RATE, pcm, spoken
 
 PCM = FORMATS["audio/pcm"]
-VAD = TurnDetection(type="server_vad")
+VAD = ServerVad()
 NUMBERS = pcm(spoken("two", "four"))
 RNG = np.random.default_rng(0)
 TIME = np.arange(3 * SESSION_RATE) / SESSION_RATE
@@ -83,7 +85,7 @@ def test_other_sounds_are_no_turns(sound: NDArray[np.float32]) -> None:
 def test_a_short_pause_ends_no_turn() -> None:
     halves = pcm(spoken("two", after=0.3)) + pcm(spoken("four", before=0.0))
     assert [type(one) for one in turns(Microphone(PCM, VAD), halves)] == [TurnStart, TurnEnd]
-    quick = TurnDetection(type="server_vad", silence_duration_ms=200)
+    quick = ServerVad(silence_duration_ms=200)
     assert [type(one) for one in turns(Microphone(PCM, quick), halves)] == [TurnStart, TurnEnd] * 2
 
 
@@ -99,6 +101,59 @@ def test_a_pause_is_told_before_it_is_certain_that_it_ends_the_turn() -> None:
     assert last.audio.startswith(first.audio)
     saved = (len(end.audio) - len(last.audio)) / 2 / SESSION_RATE
     assert 0.2 < saved < 0.3
+
+
+def test_each_pause_may_end_a_turn_that_a_model_judges() -> None:
+    halves = pcm(spoken("two", after=0.3)) + pcm(spoken("four", before=0.0))
+    told = heard(Microphone(PCM, SemanticVad()), halves)
+    assert [type(one) for one in told] == [TurnStart, TurnPause, TurnMayEnd, TurnGoesOn, TurnPause, TurnMayEnd]
+    pauses = [one for one in told if isinstance(one, TurnPause | TurnMayEnd)]
+    assert pauses[0].audio == pauses[1].audio
+    assert pauses[3].audio.startswith(pauses[1].audio)
+
+
+@pytest.mark.parametrize(("eagerness", "seconds"), [("high", 2), ("medium", 4), ("auto", 4), ("low", 8)])
+def test_a_turn_that_is_never_judged_over_ends_after_the_longest_silence(eagerness: Any, seconds: float) -> None:
+    ears = Microphone(PCM, SemanticVad(eagerness=eagerness))
+    told = heard(ears, NUMBERS + bytes(2 * SESSION_RATE * 9))
+    assert [type(one) for one in told] == [TurnStart, TurnPause, TurnMayEnd, TurnEnd]
+    judged, end = told[2:]
+    assert isinstance(judged, TurnMayEnd)
+    assert isinstance(end, TurnEnd)
+    waited = (len(end.audio) - len(judged.audio)) / 2 / SESSION_RATE
+    assert waited == pytest.approx(seconds - 0.2, abs=0.04)
+
+
+def test_a_turn_that_is_judged_over_ends_at_once() -> None:
+    ears, told = Microphone(PCM, SemanticVad()), list[Heard]()
+    for one in ears.append(NUMBERS + NUMBERS):
+        if isinstance(one, TurnMayEnd):
+            told.append(ears.end_turn())
+        elif one:
+            told.append(one)
+    assert [type(one) for one in told] == [TurnStart, TurnPause, TurnEnd] * 2
+    first, pause, end = told[:3]
+    assert isinstance(first, TurnStart)
+    assert isinstance(pause, TurnPause)
+    assert isinstance(end, TurnEnd)
+    assert end.audio == pause.audio
+    assert end.milliseconds - first.milliseconds == pytest.approx(len(end.audio) / 2 / SESSION_RATE * 1000, abs=1)
+
+
+def test_noise_after_speech_may_end_a_turn_too() -> None:
+    """It is not quiet, so nothing is transcribed early."""
+    hiss = RNG.standard_normal(2 * SESSION_RATE) * 0.2
+    words = NUMBERS[: -2 * SESSION_RATE * 23 // 20]  # and 50 ms of silence
+    told = heard(Microphone(PCM, SemanticVad()), words + pcm(hiss.astype(np.float32)))
+    assert [type(one) for one in told] == [TurnStart, TurnMayEnd]
+
+
+def test_a_model_gets_the_end_of_a_long_turn() -> None:
+    ears = Microphone(PCM, SemanticVad())
+    long = pcm(spoken(*["two", "four", "seven", "one", "three"] * 6))
+    asked = [one for one in heard(ears, long) if isinstance(one, TurnMayEnd)]
+    assert len(asked[-1].audio) == 2 * SESSION_RATE * JUDGED_SECONDS
+    assert asked[-1].audio in long
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -121,7 +176,7 @@ def test_nothing_that_is_loud_follows_a_pause_that_ends_a_turn(name: str, hiss: 
 
 
 def test_no_pause_is_told_that_would_be_work_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = TurnDetection(type="server_vad", silence_duration_ms=250)
+    quick = ServerVad(silence_duration_ms=250)
     assert not any(isinstance(one, TurnPause) for one in heard(Microphone(PCM, quick), NUMBERS))
     monkeypatch.setattr(microphone, "_MOST_BEFORE_SECONDS", 1)
     assert not any(isinstance(one, TurnPause) for one in heard(Microphone(PCM, VAD), NUMBERS))
@@ -143,7 +198,7 @@ def test_without_detection_all_is_kept_until_it_is_taken() -> None:
 
 def test_a_turn_ends_after_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(microphone, "MOST_SECONDS", 1)
-    always = TurnDetection(type="server_vad", threshold=0.0)
+    always = ServerVad(threshold=0.0)
     found = turns(Microphone(PCM, always), NUMBERS)
     ends = [one for one in found if isinstance(one, TurnEnd)]
     assert len(ends) >= 2
@@ -155,18 +210,18 @@ def test_another_format_forgets_what_is_held_but_not_the_time() -> None:
     turns(ears, NUMBERS)
     ears.change_format(FORMATS["audio/pcmu"])
     assert ears.nbytes == 0
-    ears.detect(TurnDetection(type="server_vad", threshold=0.0, prefix_padding_ms=0))
+    ears.detect(ServerVad(threshold=0.0, prefix_padding_ms=0))
     (start, *_) = turns(ears, b"\xff" * 8000)
     assert start.milliseconds == pytest.approx(len(NUMBERS) / 2 / SESSION_RATE * 1000, abs=1)
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.1])
 def test_a_low_threshold_hears_silence_too(threshold: float) -> None:
-    found = turns(Microphone(PCM, TurnDetection(type="server_vad", threshold=threshold)), NUMBERS + bytes(len(NUMBERS)))
+    found = turns(Microphone(PCM, ServerVad(threshold=threshold)), NUMBERS + bytes(len(NUMBERS)))
     assert any(isinstance(one, TurnEnd) for one in found)
 
 
 def test_a_turn_needs_silence_to_end() -> None:
-    found = turns(Microphone(PCM, TurnDetection(type="server_vad", silence_duration_ms=0)), NUMBERS)
+    found = turns(Microphone(PCM, ServerVad(silence_duration_ms=0)), NUMBERS)
     ends = [one for one in found if isinstance(one, TurnEnd)]
     assert len(ends) <= 4  # two words, and not each window

@@ -21,7 +21,7 @@ from orchard.core.tasks.generate import Generate, TextPart, ToolResultPart
 from orchard.dialects.openai.realtime.encode import EventWriter
 from orchard.dialects.openai.realtime.options import SessionOptions
 from orchard.dialects.openai.realtime.parse import parse
-from orchard.dialects.openai.realtime.schema import EVENTS, Transcription
+from orchard.dialects.openai.realtime.schema import EVENTS, SemanticVad, Transcription
 from orchard.gateway.caller import ANYONE
 from orchard.gateway.http.budget import Budget, Share
 from orchard.gateway.http.request_context import RequestLimit
@@ -50,6 +50,10 @@ class Script:
         self.spoken: list[tuple[str, str | None, float]] = []
         self.transcribed: list[tuple[int, int, Transcription]] = []
         self.first_sounds: list[Mapping[SoundPart, float]] = []
+        self.judgements: list[bool | OrchardError] = []
+        self.judged: list[tuple[int, int]] = []
+        self.may_judge = asyncio.Event()
+        self.may_judge.set()
         self.may_hear, self.may_speak = asyncio.Event(), asyncio.Event()
         self.may_hear.set()
         self.may_speak.set()
@@ -62,6 +66,19 @@ class Script:
         if not self.speaks:
             raise OrchardError("invalid_request", "no speech", param="output_modalities")
         return "speech"
+
+    def turn_detection_model(self) -> str:
+        if not self.judgements:
+            raise OrchardError("invalid_request", "no judge", param="session.audio.input.turn_detection.type")
+        return "judge"
+
+    async def judge_turn(self, sound: bytes, rate: int) -> bool:
+        self.judged.append((len(sound), rate))
+        await self.may_judge.wait()
+        judgement = self.judgements.pop(0)
+        if isinstance(judgement, OrchardError):
+            raise judgement
+        return judgement
 
     def transcription_model(self, name: str | None) -> str:
         return name or "ears"
@@ -249,6 +266,56 @@ async def test_a_pause_is_transcribed_and_that_is_used_if_nothing_follows(client
     assert [one["delta"] for one in events if one["type"].endswith("transcription.delta")] == ["two four"]
     committed = kinds(events).index("input_audio_buffer.committed")
     assert committed < kinds(events).index("conversation.item.input_audio_transcription.delta")
+
+
+async def judged_by_model(client: Client, *judgements: bool | OrchardError, **fields: Any) -> None:
+    client.script.judgements = list(judgements)
+    await client.update({"input": {"turn_detection": {"type": "semantic_vad", **fields}}})
+    shown = client.rest()[-1]["session"]["audio"]["input"]["turn_detection"]
+    expected = {"type": "semantic_vad", "eagerness": "auto", "create_response": True, "interrupt_response": True}
+    assert shown == expected | fields
+
+
+async def test_a_model_ends_a_turn_where_somebody_has_finished(client: Client) -> None:
+    await judged_by_model(client, False, True)
+    client.script.heard = ["two", "two four"]
+    for half in HALVES:
+        await client.say(half)
+    events = await client.until("response.done")
+    assert kinds(events)[:3] == [
+        f"input_audio_buffer.{kind}" for kind in ("speech_started", "speech_stopped", "committed")
+    ]
+    assert client.script.judged[0][0] < client.script.judged[1][0]
+    assert client.script.judged[0][1] == SESSION_RATE
+    # The transcription began at the pause, and was used.
+    assert [size for size, _, _ in client.script.transcribed] == [size for size, _ in client.script.judged]
+    assert client.script.tasks[0].messages[-1].parts == (TextPart("two four"),)
+
+
+async def test_a_turn_that_no_model_ends_ends_after_the_longest_silence(client: Client) -> None:
+    await judged_by_model(client, False, eagerness="high")
+    await client.say(SUM)
+    assert "input_audio_buffer.speech_stopped" not in kinds(client.rest())
+    await client.say(SECOND)
+    await client.until("response.done")
+    assert len(client.script.judged) == 1
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_a_model_that_does_not_judge_ends_no_turn(
+    client: Client, fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await judged_by_model(client, OrchardError("model_failed", "broken"), True)
+    if not fails:
+        client.script.may_judge.clear()
+        monkeypatch.setattr(SemanticVad, "longest_silence_ms", 300)
+    with pytest.raises(OrchardError, match="broken" if fails else "took more than 0.3 s"):
+        await client.say(SUM)
+    assert kinds(client.rest()) == ["input_audio_buffer.speech_started"]
+    client.script.may_judge.set()
+    client.script.judgements = [True]
+    await client.say(SUM)  # which goes on with the same turn
+    await client.until("response.done")
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
@@ -693,6 +760,19 @@ async def test_a_reference_without_an_id_is_refused(client: Client) -> None:
     [
         ({"audio": {"input": {"turn_detection": {"type": "semantic_vad"}}}}, "session.audio.input.turn_detection.type"),
         (
+            {"audio": {"input": {"turn_detection": {"type": "server_vad", "eagerness": "low"}}}},
+            "session.audio.input.turn_detection.eagerness",
+        ),
+        (
+            {"audio": {"input": {"turn_detection": {"type": "semantic_vad", "silence_duration_ms": 200}}}},
+            "session.audio.input.turn_detection.silence_duration_ms",
+        ),
+        (
+            {"audio": {"input": {"turn_detection": {"type": "semantic_vad", "eagerness": "very"}}}},
+            "session.audio.input.turn_detection.eagerness",
+        ),
+        ({"audio": {"input": {"turn_detection": {"type": "guess"}}}}, "session.audio.input.turn_detection.type"),
+        (
             {"audio": {"input": {"turn_detection": {"type": "server_vad", "idle_timeout_ms": 6000}}}},
             "session.audio.input.turn_detection.idle_timeout_ms",
         ),
@@ -713,7 +793,7 @@ async def test_a_reference_without_an_id_is_refused(client: Client) -> None:
 )
 async def test_what_is_not_served_is_refused_by_name(client: Client, session: dict[str, Any], param: str) -> None:
     error = await refused(
-        client, "session.update", r"must|can't|not supported|may only", session={"type": "realtime", **session}
+        client, "session.update", r"must|can't|not supported|may only|no judge", session={"type": "realtime", **session}
     )
     assert error.param == param
     assert client.rest() == []

@@ -122,6 +122,7 @@ def test_the_list_says_what_is_known(server: Server, path: str) -> None:
         ("rerank", "rerank", "rerank"),
         ("transcription", "transcription", "transcription"),
         ("speech", "speech", "speech"),
+        ("turn_detection", "turn_detection", "turn_detection"),
         ("image", "image", "image"),
     ],
 )

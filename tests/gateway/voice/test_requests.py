@@ -14,6 +14,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Finished, Output, Started, Usage
 from orchard.core.request import Priority, Request, Task
 from orchard.core.tasks.generate import Generate, Message, TextPart
+from orchard.core.tasks.judge_turn import JudgeTurn, TurnJudgement
 from orchard.core.tasks.speak import Sound, Speak, VoiceSample
 from orchard.dialects.openai.realtime.schema import Transcription
 from orchard.gateway.caller import ANYONE, Caller, Callers
@@ -72,11 +73,12 @@ class Models:
 
     def __init__(self, **only: str) -> None:
         self.only = only
+        self.registry = SimpleNamespace(configured_models=lambda: [self.find(name).entry for name in only.values()])
         self.asked: list[tuple[Request, bool]] = []
 
     def find(self, name: str) -> Any:
         entry = ModelEntry("chat" if name == "alias" else name, "", None, aliases=("alias",) if name == "alias" else ())
-        kinds = {"ears": "transcription", "mouth": "speech"}
+        kinds = {"ears": "transcription", "other-ears": "transcription", "mouth": "speech", "judge": "turn_detection"}
         return SimpleNamespace(entry=replace(entry, kind=kinds.get(name, "text"), voices=("Ann",)))
 
     def only_model(self, task: type[Task]) -> str | None:
@@ -85,7 +87,8 @@ class Models:
     def stream(self, request: Request, *, goes_on: bool) -> EventStream:
         self.asked.append((request, goes_on))
         stream = EventStream()
-        stream.push([Started(0), Output.from_struct(Sound(b"aa")), Finished(("stop",), Usage(1, 7))])
+        found = TurnJudgement(0.9, True) if isinstance(request.task, JudgeTurn) else Sound(b"aa")
+        stream.push([Started(0), Output.from_struct(found), Finished(("stop",), Usage(1, 7))])
         return stream
 
 
@@ -120,6 +123,28 @@ def test_the_only_model_that_speaks_goes_with_every_chat_model() -> None:
     with pytest.raises(OrchardError, match="no speech model goes with this") as refused:
         alone.speech_model("modalities")
     assert refused.value.param == "modalities"
+
+
+def test_a_session_that_transcribes_may_name_its_model_later() -> None:
+    assert make_requests(Models(Transcribe="ears"), "other").choose_models(None, chats=False) == "ears"
+    several = make_requests(Models(one="ears", two="other-ears"), "other")
+    assert several.choose_models(None, chats=False) == ""
+    assert several.transcription_model("ears") == "ears"
+    with pytest.raises(OrchardError, match="no transcription model goes with this"):
+        several.transcription_model(None)
+    with pytest.raises(OrchardError, match="no transcription model goes with this"):
+        make_requests(Models(), "other").choose_models(None, chats=False)
+
+
+async def test_a_pause_is_judged_by_the_model_of_the_entry_or_the_only_one() -> None:
+    models = Models(JudgeTurn="judge")
+    assert await make_requests(models, "other").judge_turn(b"abcd", 24_000)
+    ((request, _),) = models.asked
+    assert (request.model, request.task) == ("judge", JudgeTurn(b"abcd", 24_000))
+    for none in (Models(), Models(JudgeTurn="chat")):  # the fallback for other tasks
+        with pytest.raises(OrchardError, match="must be 'server_vad', or `turn_detection` null") as refused:
+            make_requests(none, "other").turn_detection_model()
+        assert refused.value.param == "session.audio.input.turn_detection.type"
 
 
 async def test_a_voice_is_one_of_the_model_or_of_openai() -> None:

@@ -318,7 +318,9 @@ SWITCH = Kind("true or false", "", _choice_parser(_BOOLS))
 TEXT = Kind("text that is not empty", "TEXT", _parse_text)
 _KEYS = Kind("made of printable ASCII characters without spaces", "KEY", _parse_key, list, secret=True)
 _FOLDER_HERE = Kind("an existing folder", "FOLDER", _check_existing_folder)
-_VOICE_MODELS = "a mapping of names to `chat`, `transcription` and `speech`, of which `chat` is required"
+_VOICE_MODELS = (
+    "a mapping of names to `chat`, `transcription`, `speech` and `turn_detection`, of which `chat` is required"
+)
 _SHARED_BY = "keys, all, or a mapping of groups to lists of keys"
 _SHARING = {"keys": "keys", "all": "all"}
 _ORIGINS = "origins, such as https://example.com or http://localhost:3000, or *"

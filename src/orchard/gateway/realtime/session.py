@@ -37,6 +37,7 @@ from orchard.gateway.realtime.microphone import (
     Microphone,
     TurnEnd,
     TurnGoesOn,
+    TurnMayEnd,
     TurnPause,
     TurnStart,
 )
@@ -158,6 +159,8 @@ class RealtimeSession:
             raise invalid_field("session.type", "must be 'transcription', as in ?intent= of this session's URL.")
         if options.type == "realtime" and options.answer.modality == "audio":
             self._requests.speech_model()
+        if isinstance(options.turn_detection, wire.SemanticVad):
+            self._requests.turn_detection_model()
         if options.transcription and options.transcription.model:
             self._requests.transcription_model(options.transcription.model)
         option_bytes = options.answer.nbytes
@@ -182,20 +185,21 @@ class RealtimeSession:
         self._hold(2 * len(data) // form.width)
         failure: OrchardError | None = None
         for number, found in enumerate(microphone.append(data), start=1):
-            match found:
-                case TurnStart():
-                    await self._begin_turn(found)
-                case TurnPause():
-                    self._begin_early(found.audio)
-                case TurnGoesOn():
-                    self._drop_early()
-                case TurnEnd():
-                    where = {"item_id": self._turn_id, "audio_end_ms": found.milliseconds}
-                    await self._send("input_audio_buffer.speech_stopped", **where)
-                    try:
-                        await self._commit(found.audio)
-                    except OrchardError as error:  # the rest must be heard, too, or it would be kept
-                        failure = error
+            try:
+                match found:
+                    case TurnStart():
+                        await self._begin_turn(found)
+                    case TurnPause():
+                        self._begin_early(found.audio)
+                    case TurnGoesOn():
+                        self._drop_early()
+                    case TurnMayEnd():
+                        if await self._is_over(found.audio):
+                            await self._end_turn(microphone.end_turn())
+                    case TurnEnd():
+                        await self._end_turn(found)
+            except OrchardError as error:  # the rest must be heard, too, or it would be kept
+                failure = error
             if number % _WINDOWS_AT_ONCE == 0:
                 await asyncio.sleep(0)
         self._hold()
@@ -211,6 +215,27 @@ class RealtimeSession:
         detection = self._options.turn_detection
         if detection and detection.interrupt_response:
             await self._cancel("turn_detected")
+
+    async def _is_over(self, audio: bytes) -> bool:
+        """Return whether a turn is over, of which this is the end. Raise OrchardError.
+
+        Nothing more is heard meanwhile, so that it doesn't matter how fast the client sends its audio.
+        """
+        assert isinstance(self._options.turn_detection, wire.SemanticVad)
+        seconds = self._options.turn_detection.longest_silence_ms / 1000
+        self._hold(len(audio))
+        try:
+            async with asyncio.timeout(seconds):
+                with self._log("turn detection"):
+                    return await self._requests.judge_turn(audio, self._microphone.form.rate)
+        except TimeoutError:
+            message = f"the model of turn detection took more than {seconds:g} s: this turn ends after a longer silence"
+            raise OrchardError("unavailable", message) from None
+
+    async def _end_turn(self, turn: TurnEnd) -> None:
+        where = {"item_id": self._turn_id, "audio_end_ms": turn.milliseconds}
+        await self._send("input_audio_buffer.speech_stopped", **where)
+        await self._commit(turn.audio)
 
     async def _commit_by_client(self) -> None:
         if self._microphone.held_ms < _LEAST_MS:

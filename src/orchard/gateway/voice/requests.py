@@ -17,6 +17,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Usage
 from orchard.core.request import Request, Task
 from orchard.core.tasks.generate import Generate
+from orchard.core.tasks.judge_turn import JudgeTurn, TurnJudgement
 from orchard.core.tasks.speak import Sound, SoundFormat, Speak
 from orchard.core.tasks.transcribe import Recording, Transcribe, decode_transcription
 from orchard.core.voices import OPENAI_VOICES
@@ -65,11 +66,13 @@ class VoiceRequests:
     def choose_models(self, name: str | None, *, chats: bool = True) -> str:
         """Choose the models that the configuration has under a name, or the chat model of this name; return the name.
 
-        `chats` False: the session only transcribes, so that the name is that of a transcription model. Raise
-        OrchardError if there is no such model.
+        `chats` False: the session only transcribes, so that the name is that of a transcription model; if there are
+        several, and no name, the client may still name one. Raise OrchardError if there is no such model.
         """
         if not chats and name not in self._named:
             self.models = VoiceModels(chat="", transcription=name)
+            if name is None and sum(entry.serves(Transcribe) for entry in self._pool.registry.configured_models()) > 1:
+                return ""
             return self.transcription_model(None)
         default = next(iter(self._named)) if len(self._named) == 1 else self._pool.only_model()
         if (chosen := name or default) is None:
@@ -131,6 +134,16 @@ class VoiceRequests:
         self._pool.find(found).entry.check_task(task)
         return found
 
+    def turn_detection_model(self) -> str:
+        """Return the model that hears whether somebody has finished. Raise OrchardError if there is none."""
+        found = self.models.turn_detection or self._only_model(JudgeTurn)
+        if found is None:
+            message = "must be 'server_vad', or `turn_detection` null: there is no model here that knows from what is "
+            message += "said whether a turn has ended. `turn_detection` in an entry of `realtime` in the configuration "
+            raise invalid_field("session.audio.input.turn_detection.type", message + "names one.")
+        self._pool.find(found).entry.check_task(JudgeTurn)
+        return found
+
     def _only_model(self, task: type[Task]) -> str | None:
         """Return the only model for a task; None if there are several or none."""
         name = self._pool.only_model(task)  # or the fallback, which may be for other tasks
@@ -149,6 +162,15 @@ class VoiceRequests:
         """
         name, task = self.transcription_model(asked.model), Transcribe("", asked.language, prompt=asked.prompt or "")
         return await self._transcribe(name, task, partial(_write_samples, audio=audio, rate=rate), tell)
+
+    async def judge_turn(self, sound: bytes, rate: int) -> bool:
+        """Return whether a turn is over, of which this is the end, in samples of 16 bits. Raise OrchardError."""
+        is_over = False
+        async with aclosing(self.stream(self.turn_detection_model(), JudgeTurn(sound, rate))) as events:
+            async for event in events:
+                if isinstance(event, Output):
+                    is_over = event.read(TurnJudgement).is_over
+        return is_over
 
     async def transcribe_file(self, data: bytes) -> str:
         """Return the text of a recording, of which these are the bytes of a file. Raise OrchardError."""

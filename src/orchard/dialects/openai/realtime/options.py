@@ -25,6 +25,10 @@ _ONE_LANGUAGE = {
 # An empty array takes about this many times as much memory as its JSON.
 _MOST_JSON_GROWTH = 27
 _NO_TIMEOUT = {"idle_timeout_ms": "no response begins by itself when nobody speaks"}
+_NOT_FOR_SILENCE = {"eagerness": "it is for 'semantic_vad'; set `silence_duration_ms`"}
+_NOT_FOR_MODELS = dict.fromkeys(
+    ("threshold", "prefix_padding_ms", "silence_duration_ms"), "it is for 'server_vad'; set `eagerness`"
+)
 
 
 class AnswerOptions(Struct, frozen=True, kw_only=True):
@@ -95,7 +99,7 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     truncation: Literal["auto", "disabled"] = "auto"
     input_format: str = "audio/pcm"
     transcription: wire.Transcription | None = None
-    turn_detection: wire.TurnDetection | None = wire.TurnDetection(type="server_vad")
+    turn_detection: wire.TurnDetection | None = wire.ServerVad()
 
 
 def update_answer(options: AnswerOptions, fields: wire.AnswerFields, where: str) -> AnswerOptions:
@@ -152,41 +156,22 @@ def update_session(options: SessionOptions, fields: wire.SessionFields) -> Sessi
                 refuse_fields(given.transcription, _ONE_LANGUAGE, "session.audio.input.transcription.")
             new["transcription"] = given.transcription
         if given.turn_detection is not UNSET:
-            if given.turn_detection:
-                _check_detection(given.turn_detection)
-            new["turn_detection"] = given.turn_detection
+            if detection := given.turn_detection:
+                others = _NOT_FOR_SILENCE if isinstance(detection, wire.ServerVad) else _NOT_FOR_MODELS
+                refuse_fields(detection, _NO_TIMEOUT | others, "session.audio.input.turn_detection.")
+            new["turn_detection"] = detection
     return replace(options, **new)
-
-
-def _check_detection(detection: wire.TurnDetection) -> None:
-    where = "session.audio.input.turn_detection."
-    if detection.type == "semantic_vad":
-        raise invalid_field(
-            f"{where}type",
-            "must be 'server_vad', or `turn_detection` null: there is no model here "
-            "that knows from what is said whether a turn has ended.",
-        )
-    refuse_fields(detection, _NO_TIMEOUT, where)
 
 
 def session_fields(options: SessionOptions) -> Fields:
     """Return a session as its events show it."""
-    transcription, detection = options.transcription, options.turn_detection
+    transcription = options.transcription
     given: Fields = {
         "format": format_fields(options.input_format),
         "noise_reduction": None,
         "transcription": transcription
         and {"model": transcription.model, "language": transcription.language, "prompt": transcription.prompt},
-        "turn_detection": detection
-        and {
-            "type": "server_vad",
-            "threshold": detection.threshold,
-            "prefix_padding_ms": detection.prefix_padding_ms,
-            "silence_duration_ms": detection.silence_duration_ms,
-            "create_response": detection.create_response,
-            "interrupt_response": detection.interrupt_response,
-            "idle_timeout_ms": None,
-        },
+        "turn_detection": options.turn_detection and _detection_fields(options.turn_detection),
     }
     shown: Fields = {"type": options.type, "id": options.id, "expires_at": options.expires_at, "include": None}
     if options.type == "transcription":
@@ -209,6 +194,20 @@ def session_fields(options: SessionOptions) -> Fields:
             "input": given,
             "output": {"format": format_fields(answer.format), "voice": answer.voice, "speed": answer.speed},
         },
+    }
+
+
+def _detection_fields(detection: wire.TurnDetection) -> Fields:
+    turns = {"create_response": detection.create_response, "interrupt_response": detection.interrupt_response}
+    if isinstance(detection, wire.SemanticVad):
+        return {"type": "semantic_vad", "eagerness": detection.eagerness, **turns}
+    return {
+        "type": "server_vad",
+        "threshold": detection.threshold,
+        "prefix_padding_ms": detection.prefix_padding_ms,
+        "silence_duration_ms": detection.silence_duration_ms,
+        **turns,
+        "idle_timeout_ms": None,
     }
 
 

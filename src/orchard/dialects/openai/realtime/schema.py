@@ -36,16 +36,36 @@ class AudioFormat(Struct):
     rate: Literal[24000] | None = None
 
 
-class TurnDetection(Struct, kw_only=True, frozen=True):
-    """How turns are found; times are in milliseconds."""
+class ServerVad(Struct, kw_only=True, frozen=True, tag_field="type", tag="server_vad"):
+    """A turn ends after a silence; times are in milliseconds."""
 
-    type: Literal["server_vad", "semantic_vad"]
     threshold: Annotated[float, Meta(ge=0, le=1)] = 0.5
     prefix_padding_ms: Annotated[int, Meta(ge=0, le=10_000)] = 300
     silence_duration_ms: Annotated[int, Meta(ge=0, le=10_000)] = 500
     create_response: bool = True
     interrupt_response: bool = True
     idle_timeout_ms: Refused = None
+    eagerness: Refused = None
+
+
+class SemanticVad(Struct, kw_only=True, frozen=True, tag_field="type", tag="semantic_vad"):
+    """A turn ends where a model hears that somebody has finished."""
+
+    eagerness: Literal["low", "medium", "high", "auto"] = "auto"
+    create_response: bool = True
+    interrupt_response: bool = True
+    threshold: Refused = None
+    prefix_padding_ms: Refused = None
+    silence_duration_ms: Refused = None
+    idle_timeout_ms: Refused = None
+
+    @property
+    def longest_silence_ms(self) -> int:
+        """After how much silence a turn ends, whatever the model hears. The numbers are OpenAI's."""
+        return {"low": 8000, "medium": 4000, "high": 2000, "auto": 4000}[self.eagerness]
+
+
+TurnDetection = ServerVad | SemanticVad
 
 
 class Transcription(Struct, kw_only=True, frozen=True):

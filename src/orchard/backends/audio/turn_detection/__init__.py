@@ -1,0 +1,1 @@
+"""Tells whether somebody who has paused has finished speaking."""
