@@ -40,7 +40,7 @@ Prefix = Literal["voice", "cons"]
 
 
 class KeptRecording(Struct, frozen=True):
-    """A voice or a consent. `user`: see `Caller.user`; `language`: a consent's; `transcript`: what a sample says."""
+    """A voice or a consent. `user`: see `Caller.user`; `language`: of a consent; `transcript`: of a voice's sample."""
 
     id: str
     user: str | None
