@@ -13,9 +13,11 @@ from typing import Any
 import httpx
 import pytest
 
+from orchard.backends.text.model import load_text_model
 from orchard.core.tasks.text_options import TextOptions
 from orchard.demo import MODEL_PATH
 from orchard.gateway.models.registry import resolve_model
+from tests.support.engine_driver import store_calibration
 from tests.support.examples import is_deep
 from tests.support.models import in_float32
 from tests.support.serving import Server, serve
@@ -148,6 +150,7 @@ def _told(heard: dict[int, _Heard], usage: dict[str, Any]) -> Any:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One whose numbers of a row don't depend on its company in the last bits, see `backends/kernels/cpu.py`."""
     folder = in_float32(MODEL_PATH, tmp_path_factory.mktemp("float32") / "demo")
+    store_calibration(load_text_model(str(folder)), TextOptions())
     with serve([resolve_model(str(folder))], spare=False) as running:
         running.until("demo", state="ready")
         yield running

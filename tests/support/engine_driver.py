@@ -211,7 +211,7 @@ class Driver:
 
 
 def store_calibration(model: LanguageModel, options: TextOptions) -> None:
-    """Store what tests of calibration show of the models of `Engines`, so that loads are quick."""
+    """Store what tests of calibration show of a model, so that its loads are quick."""
     known = Calibration(
         BatchMode.SHARED,
         batched_prefill=False,
