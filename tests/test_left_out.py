@@ -13,6 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import orchard
+from tests.support.examples import some
 
 ROOT = Path(__file__).parents[1]
 OVERRIDES = [
@@ -67,10 +68,14 @@ def test_every_module_of_orchard_is_imported() -> None:
 
 
 def test_every_architecture_is_imported_but_one() -> None:
-    """Those of mlx-vlm and mlx-lm; of mlx-audio, `orchard.backends` imports what it uses. olmo needs a package, too."""
+    """Those of mlx-vlm and mlx-lm; of mlx-audio, `orchard.backends` imports what it uses. olmo needs a package, too.
+
+    `make test` takes every tenth of them.
+    """
+    missing = {"mlx_vlm.models.multi_modality": "cv2", "mlx_lm.models.olmo": "1"}
     names = [*modules_of(mlx_vlm.models), *modules_of(mlx_lm.models)]
     assert len(names) > 300
-    assert failures(names) == {"mlx_vlm.models.multi_modality": "cv2", "mlx_lm.models.olmo": "1"}
+    assert failures(list({*some(names, 10), *missing})) == missing
 
 
 @pytest.mark.parametrize("name", ["mlx-vlm", "mlx-audio"])

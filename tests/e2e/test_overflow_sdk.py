@@ -9,8 +9,11 @@ import pytest
 from anthropic import Anthropic
 from openai import BadRequestError, OpenAI
 
+from orchard.backends.text.model import load_text_model
+from orchard.core.tasks.text_options import TextOptions
 from orchard.demo import MODEL_PATH
 from orchard.gateway.models.registry import resolve_model
+from tests.support.engine_driver import store_calibration
 from tests.support.serving import Server, serve
 
 WINDOW = 480
@@ -27,6 +30,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     shutil.copytree(MODEL_PATH, folder)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": WINDOW}))
+    store_calibration(load_text_model(str(folder)), TextOptions())
     with serve([resolve_model(str(folder))], spare=False) as running:
         running.until("small", state="ready", timeout=60)
         yield running

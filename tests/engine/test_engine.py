@@ -20,7 +20,7 @@ from orchard.engine.prefix_cache.disk_io import DiskTier
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.speculation.cost_controller import CostController
-from tests.support.engine_driver import hold_scans
+from tests.support.engine_driver import hold_scans, wait_until_warm
 
 GREEDY = SamplingParams(seed=0, temperature=0.0)
 
@@ -36,6 +36,7 @@ class Running:
             lambda: load_text_model(str(folder)), self._deliver, TextOptions(**options)
         )
         self.engine.start().result(60)
+        wait_until_warm(self.engine)  # the first one's calibration is stored
 
     def _deliver(self, step: EngineStep) -> None:
         self.thread = threading.current_thread()

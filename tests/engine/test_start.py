@@ -216,7 +216,7 @@ def test_a_head_that_is_not_used_costs_nothing(
     else:
         monkeypatch.setattr(calibration, "find_verify_mode", lambda *_: at_once(VerifyMode.NEVER))
         monkeypatch.setattr(calibration, "load_calibration", lambda name: None)
-    runner = warm_runner(plain, TextOptions(), 0, lambda: None, draft=model.head)
+    runner, _ = start.make_runner(plain, TextOptions(), 0, lambda: None, draft=model.head)
     assert "the model's MTP head" in caplog.text
     assert runner._footprint == footprint(plain, TextOptions())
     assert drawn(runner, greedy("a", prompt(1, 30), 9)) == alone(plain, greedy("a", prompt(1, 30), 9))[0]

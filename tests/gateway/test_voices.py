@@ -80,7 +80,8 @@ async def test_nobody_else_sees_what_a_user_keeps(store: VoiceStore, source: str
         for work in (store.load, store.delete):
             with pytest.raises(OrchardError) as raised:
                 work("cons", caller, consent.id)
-            assert raised.value.kind == "voice_not_found"
+            assert (raised.value.kind, raised.value.param) == ("voice_not_found", "consent_id")
+            assert raised.value.message.endswith("is kept: GET /v1/audio/voice_consents lists all")
         with pytest.raises(OrchardError):
             store.rename("cons", caller, consent.id, "Mine")
     assert store.list("voice", ADMIN) == [voice]
@@ -94,7 +95,7 @@ async def test_ids_that_name_nothing(store: VoiceStore, source: str, id_: str) -
     kept = await store.add("cons", ANN, source, "recording", name="Yes", language="en")
     with pytest.raises(OrchardError) as raised:
         store.load("voice", ANN, id_)
-    assert raised.value.kind == "voice_not_found"
+    assert (raised.value.kind, raised.value.param) == ("voice_not_found", "voice_id")
     assert await store.find_sample(ANN, id_) is await store.find_sample(ANN, kept.id) is None
 
 

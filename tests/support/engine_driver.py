@@ -3,6 +3,7 @@
 import itertools
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -17,17 +18,24 @@ import pytest
 
 from orchard.backends.text.model import load_text_model
 from orchard.core.tasks.text_options import TextOptions
+from orchard.engine import calibration
 from orchard.engine import engine as engine_module
+from orchard.engine.batching.batch import BatchMode, VerifyMode
 from orchard.engine.batching.job import EndReason, EngineStep, Job
 from orchard.engine.batching.kv_cache import KVStore
+from orchard.engine.batching.model import LanguageModel
+from orchard.engine.calibration import Calibration
 from orchard.engine.engine import Engine
 from orchard.engine.prefix_cache.disk_io import DiskTier
 from orchard.engine.sampling.params import SamplingParams
+from orchard.engine.step_work import estimate_step_work
 from tests.support.models import make_architecture
 
 WORDS = 300
 _PATIENCE = 60.0
-engine_module._SECONDS_BEFORE_UNITS = 0.0  # hundreds of engines are warmed up here
+# Hundreds of engines start in tests. They are calibrated and warmed up only where a test waits for that, because it
+# takes longer than what most tests ask of them. Until then, rows take turns, and nothing is proposed.
+engine_module._SECONDS_BEFORE_UNITS = 3600.0
 
 
 @dataclass
@@ -143,8 +151,9 @@ class _Run:
 
 
 def wait_until_warm(engine: Engine[Any]) -> None:
-    """Wait until the calibration and the warm-up of an engine that was started are over."""
+    """Let the calibration and the warm-up of an engine that was started begin at once, and wait for their end."""
     while engine.is_warming_up:
+        engine._units_from = engine._next_unit_at = 0.0  # the thread sets them once, as soon as it is ready
         between_units: Future[object] = Future()
         engine.report(between_units.set_result)
         between_units.result(_PATIENCE)
@@ -199,6 +208,21 @@ class Driver:
         """In the engine's thread, between two steps: what is asked here holds from the next step on."""
         if self._run and not self._run.done.is_set():
             self._run.take(step)
+
+
+def store_calibration(model: LanguageModel, options: TextOptions) -> None:
+    """Store what tests of calibration show of a model, so that its loads are quick."""
+    known = Calibration(
+        BatchMode.SHARED,
+        batched_prefill=False,
+        chunk=512,
+        tokens_per_second=1e4,
+        measured_at=time.time(),
+        in_pieces=True,
+        verify_mode=VerifyMode.TOGETHER,
+        work=estimate_step_work(model),
+    )
+    calibration.save_calibration(calibration.calibration_key(model, options), known)
 
 
 class Engines:
@@ -256,8 +280,15 @@ class Engines:
         return load_text_model(str(folder), options)
 
     def _start(self, kind: str, dtype: mx.Dtype, options: dict[str, Any]) -> Driver:
-        folder = self.folder(kind, dtype)
-        return Driver(lambda: self._load(folder, TextOptions(**options)), **options)
+        folder, given = self.folder(kind, dtype), TextOptions(**options)
+
+        def load() -> Any:
+            model = self._load(folder, given)
+            if mx.default_device() == mx.cpu and not given.max_kv_size:
+                store_calibration(model, given)
+            return model
+
+        return Driver(load, **options)
 
 
 def hold_scans(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from orchard.backends.text.service import TextService
 from orchard.core.events import Collected, Event, Failed, Finished, Started, collect
 from orchard.core.request import Request, Sender, Task
 from orchard.core.tasks.text_options import TextOptions
+from tests.support.engine_driver import wait_until_warm
 
 
 class Caller:
@@ -67,12 +68,16 @@ class Caller:
 
 
 @asynccontextmanager
-async def serving(folder: Path, kind: type[TextService] = TextService, **options: Any) -> AsyncIterator[Caller]:
-    """Serve the model in a folder."""
+async def serving(
+    folder: Path, kind: type[TextService] = TextService, *, warm: bool = False, **options: Any
+) -> AsyncIterator[Caller]:
+    """Serve the model in a folder. `warm`: once it is calibrated, so that rows share passes and tokens are proposed."""
     service = kind(str(folder), TextOptions(**options))
     caller = Caller(service)
     await service.start(caller.emit, lambda fraction: None)
     try:
+        if warm:
+            await asyncio.to_thread(wait_until_warm, service._engine)
         yield caller
     finally:
         await service.close(60.0)  # all of a cache is on disk then, however busy the machine is

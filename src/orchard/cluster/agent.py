@@ -126,7 +126,7 @@ def _echo(server: socket.socket) -> None:
                     link.sendall(data)
                     left -= len(data)
         except OSError:
-            pass  # the other side says what is wrong
+            pass  # the agent that connects reports the failure
 
 
 if __name__ == "__main__":

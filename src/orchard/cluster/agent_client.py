@@ -1,4 +1,4 @@
-"""The near side of an agent on a host."""
+"""This machine's side of the channel to an agent on a host."""
 
 import os
 import select
@@ -27,7 +27,7 @@ class AgentClient:
     """An agent on a host, over ssh unless it is this machine. Leave its context to end it."""
 
     def __init__(self, host: ClusterHost) -> None:
-        """Start it; whether that succeeds, the first question shows."""
+        """Start it. If that fails, the first question raises HostError."""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with the process
         self._process = subprocess.Popen(
             command_on(host, "orchard.cluster.agent"),

@@ -23,9 +23,10 @@ _MOST_NAMES = 4
 
 
 class HostFacts(Struct, frozen=True):
-    """`versions` of packages; `files`: a digest of each of the model's files; of weights, it covers size and header.
+    """The versions of packages on a host, and a digest of each of the model's files there.
 
-    `problem`: why the files can't be read; empty: they can.
+    The digest of a file of weights covers only its size and its header. `problem`: why the files can't be read; empty:
+    they can.
     """
 
     versions: dict[str, str]

@@ -18,7 +18,7 @@ DistributedBackend = Literal["ring", "jaccl", "nccl"]
 """What connects ranks: TCP, RDMA over Thunderbolt, or NVIDIA's library."""
 
 LOCAL = "127.0.0.1"
-"""This machine, as `ssh` of a host: mlx.launch starts its ranks without ssh, too."""
+"""The value of `ssh` that means this machine. As with mlx.launch, its ranks are started without ssh."""
 _SSH_NAME = re.compile(r"[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*")
 _VARIABLE = re.compile(r"((?:MLX|NCCL)_[A-Z0-9_]+)=([^\x00-\x1f]*)")
 # A rank gets these from Orchard.
@@ -123,7 +123,7 @@ def _check(hostfile: Hostfile) -> None:
 
 
 def _check_address(field: str, ip: str) -> None:
-    """Raise ValueError unless a rank may listen on an address: what ranks send is neither keyed nor encrypted."""
+    """Raise ValueError unless a rank may listen on an address: ranks neither authenticate nor encrypt messages."""
     try:
         address = ipaddress.IPv4Address(ip)
     except ValueError:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from orchard.cluster.hostfile import ClusterHost
 
 MARK = b"\n\0orchard\0"
-"""What a module writes first: before it, the shell's files of the user there may write something."""
+"""What a module writes first. The startup files of the user's shell there may have written something before it."""
 
 CONNECT_SECONDS = 10
 SILENT_SECONDS = 20.0
-"""After so many seconds without a sign of life, a host counts as lost."""
+"""A host without a sign of life for so many seconds counts as lost."""
 BEAT_SECONDS = 5.0
 """Seconds between two signs of life."""
 

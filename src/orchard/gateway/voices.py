@@ -37,10 +37,15 @@ _AT_ONCE = 2
 _ID = re.compile(r"(voice|cons)_[0-9a-f]{24}")
 
 Prefix = Literal["voice", "cons"]
+# What can't be found, the field to blame, and the remedy.
+_LOST: dict[Prefix, tuple[str, str, str]] = {
+    "voice": ("voice", "voice_id", "POST /v1/audio/voices makes one"),
+    "cons": ("voice consent", "consent_id", "GET /v1/audio/voice_consents lists all"),
+}
 
 
 class KeptRecording(Struct, frozen=True):
-    """A voice or a consent. `user`: see `Caller.user`; `language`: a consent's; `transcript`: what a sample says."""
+    """A voice or a consent. `user`: see `Caller.user`; `language`: of a consent; `transcript`: of a voice's sample."""
 
     id: str
     user: str | None
@@ -96,8 +101,9 @@ class VoiceStore:
         """Return what a caller has kept under an id. Raise OrchardError("voice_not_found")."""
         kept = self._read(id_) if _ID.fullmatch(id_) and id_.startswith(f"{prefix}_") else None
         if kept is None or not caller.can_see(kept.user):
-            what = "voice" if prefix == "voice" else "voice consent"
-            raise OrchardError("voice_not_found", f"no {what} with the id '{id_[:100]}' is kept", param=f"{what}_id")
+            what, param, remedy = _LOST[prefix]
+            message = f"no {what} with the id '{id_[:100]}' is kept: {remedy}"
+            raise OrchardError("voice_not_found", message, param=param)
         return kept
 
     def list(self, prefix: Prefix, caller: Caller) -> list[KeptRecording]:

@@ -31,7 +31,7 @@ TEXTS = ("Hello, how are you?", "The sea is blue.", "x", " ".join(["fine"] * 100
 @pytest.fixture
 async def caller(model_folder: Path) -> AsyncIterator[Caller]:
     """The tiny random model."""
-    async with serving(model_folder, embeddings=True, decode_concurrency=3) as caller:
+    async with serving(model_folder, warm=True, embeddings=True, decode_concurrency=3) as caller:
         yield caller
 
 
@@ -130,7 +130,7 @@ async def test_what_is_as_long_as_the_window_is_read_and_what_is_longer_can_be_c
 
 
 async def test_the_options_say_whether_texts_are_cut_unless_the_request_does(model_folder: Path) -> None:
-    async with serving(model_folder, embeddings=True, embeddings_truncate=True) as caller:
+    async with serving(model_folder, warm=True, embeddings=True, embeddings_truncate=True) as caller:
         assert len(await vectors(caller, "a", Embed(((7,) * (WINDOW + 9), "fine " * WINDOW)))) == 2
         with pytest.raises(OrchardError, match="this model reads at most"):
             await caller.ask("b", Embed(((7,) * (WINDOW + 9),), truncate=False))

@@ -30,7 +30,6 @@ from orchard.engine.batching.job import Job
 from orchard.engine.engine import Engine
 from orchard.engine.speculation import cost_controller, make
 from orchard.engine.speculation.forced_tokens import ForcedProposer
-from tests.support.engine_driver import wait_until_warm
 from tests.support.models import WINDOW, Echo, add_head, make_architecture
 from tests.support.speculation import FixedController
 from tests.support.worker_caller import Caller, serving
@@ -46,8 +45,8 @@ def ask(text: str = "Hello, how are you?", **fields: Any) -> Generate:
 
 @pytest.fixture
 async def caller(model_folder: Path) -> AsyncIterator[Caller]:
-    """The tiny random model."""
-    async with serving(model_folder) as caller:
+    """The tiny random model; its calibration is stored by the first test."""
+    async with serving(model_folder, warm=True) as caller:
         yield caller
 
 
@@ -55,7 +54,7 @@ async def caller(model_folder: Path) -> AsyncIterator[Caller]:
 async def echo(model_folder: Path, model: TextModel, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Caller]:
     """A model that says back what it was told."""
     monkeypatch.setattr(service_module, "load_text_model", lambda path, options, progress: Echo(model))
-    async with serving(model_folder) as caller:
+    async with serving(model_folder, warm=True) as caller:
         yield caller
 
 
@@ -118,7 +117,7 @@ async def test_a_raw_prompt_is_answered_with_raw_text(echo: Caller) -> None:
 
 async def test_the_start_tells_how_tokens_are_drawn(model_folder: Path) -> None:
     """As the request says, else the server's options, else the model's generation_config.json, else neutrally."""
-    async with serving(model_folder, defaults=SamplingDefaults(top_p=0.9, presence_penalty=-1.0)) as caller:
+    async with serving(model_folder, warm=True, defaults=SamplingDefaults(top_p=0.9, presence_penalty=-1.0)) as caller:
         own = Sampling(presence_penalty=1.5)
         for n, task in enumerate((ask(sampling=own), Generate(prompt="The sea", sampling=own, max_tokens=0))):
             (begun, *_) = await caller.stream(f"{n}", task)
@@ -253,8 +252,7 @@ async def test_a_stop_string_among_tokens_that_come_together(
 ) -> None:
     """What a step brings behind it is neither sent nor counted."""
     monkeypatch.setattr(make, "CostController", lambda: FixedController(6))
-    async with serving(model_folder) as caller:
-        await asyncio.to_thread(wait_until_warm, caller.service._engine)  # before that, nothing is proposed
+    async with serving(model_folder, warm=True) as caller:
         text = (await caller.ask("a", ask(max_tokens=80))).choices[0].text
         for end in (-24, -22):  # one of them is not the last that a step brings
             stop = ask(max_tokens=80, stop=(text[end - 6 : end],), n=choices)
@@ -497,7 +495,7 @@ async def test_refusals_are_events_and_streams_run_on(caller: Caller) -> None:
 
 
 async def test_the_queue_is_bounded(model_folder: Path) -> None:
-    async with serving(model_folder, decode_concurrency=1, queue_size=1) as caller:
+    async with serving(model_folder, warm=True, decode_concurrency=1, queue_size=1) as caller:
         for n in range(2):
             caller.submit(f"r{n}", ask())
         refused = await caller.failure("one too many", ask())
@@ -509,7 +507,7 @@ async def test_the_queue_is_bounded(model_folder: Path) -> None:
 
 
 async def test_another_callers_request_does_not_wait_for_a_long_one(model_folder: Path) -> None:
-    async with serving(model_folder, decode_concurrency=2) as caller:
+    async with serving(model_folder, warm=True, decode_concurrency=2) as caller:
         for n in range(4):
             caller.submit(f"r{n}", ask(max_tokens=400), caller="ann")
         await caller.until(lambda: bool(caller.events["r0"] and caller.events["r1"]))
@@ -578,7 +576,7 @@ async def test_a_draft_model_guesses_and_the_report_names_it(
     monkeypatch.setattr(cost_controller, "_MARGIN", 1e-9)  # whatever it costs
     tasks = [ask(str(number), max_tokens=60) for number in range(2)]
     plain: list[str] = []
-    async with serving(model_folder) as caller:
+    async with serving(model_folder, warm=True) as caller:
         plain = [(await caller.ask(str(place), task)).choices[0].text for place, task in enumerate(tasks)]
     async with serving(model_folder, draft_model_path=str(model_folder), num_draft_tokens=3) as caller:
         found = [(await caller.ask(str(place), task)).choices[0].text for place, task in enumerate(tasks)]

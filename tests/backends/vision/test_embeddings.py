@@ -69,10 +69,11 @@ async def test_a_picture_among_texts(family: str, vision_folder: Folders) -> Non
 async def test_pictures_in_any_pieces_beside_an_answer(vision_folder: Folders) -> None:
     task = Generate(prompt="The sea", sampling=Sampling(temperature=0.0), max_tokens=60)
     inputs = [mixed("Here ", image(n), " and ", image(n + 1)) for n in range(3)]
-    async with serving(vision_folder("qwen3_vl"), VisionService, embeddings=True) as caller:
+    async with serving(vision_folder("qwen3_vl"), VisionService, warm=True, embeddings=True) as caller:
         whole = await vectors(caller, "a", *inputs, "The sky")
         alone = (await caller.ask("b", task)).choices[0].text
-    async with serving(vision_folder("qwen3_vl"), VisionService, embeddings=True, prefill_step_size=3) as caller:
+    options: dict[str, Any] = {"embeddings": True, "prefill_step_size": 3}
+    async with serving(vision_folder("qwen3_vl"), VisionService, warm=True, **options) as caller:
         caller.submit("c", task)
         pieces = await vectors(caller, "d", *inputs, "The sky")
         await caller.until(lambda: caller.ended("c"))
@@ -94,7 +95,7 @@ async def test_pictures_in_any_pieces_beside_an_answer(vision_folder: Folders) -
     ],
 )
 async def test_what_is_refused(given: MixedInput, param: str, message: str, vision_folder: Folders) -> None:
-    async with serving(vision_folder("qwen3_vl"), VisionService, embeddings=True) as caller:
+    async with serving(vision_folder("qwen3_vl"), VisionService, warm=True, embeddings=True) as caller:
         with pytest.raises(OrchardError, match=message) as caught:
             await caller.ask("a", Embed((given,), truncate=True))
         assert (caught.value.kind == "context_length_exceeded") == ("reads at most" in message)
@@ -104,7 +105,7 @@ async def test_what_is_refused(given: MixedInput, param: str, message: str, visi
 
 async def test_the_media_of_all_inputs_have_a_limit(vision_folder: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     """They wait for the engine as its encoder gets them."""
-    async with serving(vision_folder("qwen3_vl"), VisionService, embeddings=True) as caller:
+    async with serving(vision_folder("qwen3_vl"), VisionService, warm=True, embeddings=True) as caller:
         monkeypatch.setattr(text_embeddings, "MOST_MEDIA_BYTES", 100_000)
         assert len(await vectors(caller, "a", mixed(image(1)), mixed(image(2)))) == 2
         failed = await caller.failure("b", Embed(tuple(mixed(image(seed)) for seed in range(1, 20))))

@@ -1,4 +1,4 @@
-"""Rank 0's side: it starts the other ranks, sees that all have the same, and loads the model with them."""
+"""Rank 0's side: it starts the other ranks, checks that all have the same files and versions, and loads the model."""
 
 import os
 from collections.abc import Callable, Sequence

@@ -131,7 +131,7 @@ class OtherRank:
                 raise OrchardError("model_failed", f"{self.name} can't load its part: {report.message}")
 
     def end(self) -> None:
-        """End it for certain: its parent, which must not be killed, kills it when the channel closes."""
+        """End it for certain: its parent kills it when the channel closes. So the parent itself must not be killed."""
         self._ended.set()
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)

@@ -180,7 +180,7 @@ def verify_models(
         is_new = not file.exists()
         _write_report(file, "", mode="a")  # rather than fail after all checks
         if is_new:
-            file.unlink()  # a report that is there is one of checks that have ended
+            file.unlink()  # an empty report would look like that of a run that has ended
     probed = probe_mlx()
     if not isinstance(probed, dict):
         raise OrchardError("internal", f"{probed.seen}: {probed.advice}")

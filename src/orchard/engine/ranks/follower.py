@@ -34,7 +34,7 @@ class FollowingScheduler(Scheduler):
         self._refusals.extend(order.refusals)
 
     def check(self) -> None:
-        """Raise DivergedError unless the runner has told the same as rank 0's until the end of the order's commands."""
+        """Raise DivergedError if the runner has told other things than rank 0's by the end of the commands."""
         if self._refusals or self._notes.checksum != self._order.checksum:
             raise DivergedError("its rows or its prompts are not those of rank 0")
 

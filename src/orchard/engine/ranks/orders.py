@@ -40,7 +40,7 @@ class AddJob(Struct, frozen=True, array_like=True, tag="add"):
 
 
 class RemoteGrammar:
-    """Stands for a grammar that rank 0 enforces: steps are those of rows with grammars, and any token may come."""
+    """Stands for a grammar that rank 0 enforces: it allows any token, and steps are those of rows with grammars."""
 
     is_free = True
 

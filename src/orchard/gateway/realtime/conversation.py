@@ -9,7 +9,7 @@ from orchard.dialects.openai.realtime.items import RealtimeItem
 MAX_ITEMS = 4096
 _MOST_PARTS = 16_384  # of all items together: each answer reads them all
 ROOT = "root"
-"""What an item follows that is to be the first."""
+"""A client names this as the item before the first one."""
 
 
 class RealtimeConversation:
@@ -60,7 +60,7 @@ class RealtimeConversation:
         self.items.remove(self.find(id_))
 
     def truncate(self, id_: str, content_index: int, end_ms: int) -> None:
-        """Cut an answer's audio off, and what was not heard of its transcript. Raise OrchardError."""
+        """Shorten an answer's audio, and its transcript to what was heard. Raise OrchardError."""
         item = self.find(id_)
         if item.role != "assistant" or item.status == "in_progress":
             raise invalid_field("item_id", "must be that of an answer that has ended, or was cancelled.")

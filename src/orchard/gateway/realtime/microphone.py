@@ -12,12 +12,13 @@ from orchard.gateway.realtime.silero.network import RATE, WINDOW, VoiceDetector
 
 MOST_SECONDS = 600
 """The longest turn."""
-# Silero's own: once somebody speaks, less counts as speech; below `_SILENCE`, nothing does.
+# As in Silero's own code: while somebody speaks, a probability that is so much lower still counts as speech, but none
+# below `_SILENCE`.
 _HYSTERESIS, _SILENCE = 0.15, 0.01
-# A shorter silence is no pause; a pause is told only if the turn would end no sooner than this after it, and if the
-# turn is not so long that what comes of it would be much work in vain.
+# A pause lasts `_PAUSE_MS` at least. It is not reported if the turn would end within `_LEAST_AFTER_MS`, nor in a turn
+# of more than `_MOST_BEFORE_SECONDS`: the early transcription of a long turn is much work, which may be in vain.
 _PAUSE_MS, _LEAST_AFTER_MS, _MOST_BEFORE_SECONDS = 200, 100, 30
-# The detector misses a word now and then. What is louder than this part of the speech before it is no pause.
+# The detector misses a word now and then. A sound that is louder than this part of the turn's loudest is no pause.
 _QUIET = 0.125
 
 
@@ -28,7 +29,7 @@ class TurnStart(Struct, frozen=True):
 
 
 class TurnEnd(Struct, frozen=True):
-    """Somebody has stopped to speak, for as long as the turn detection says; `audio` is the turn, in 16 bits."""
+    """Somebody has been silent for as long as the turn detection says; `audio` is the turn, in 16 bits."""
 
     milliseconds: int
     audio: bytes
@@ -41,7 +42,7 @@ class TurnPause(Struct, frozen=True):
 
 
 class TurnGoesOn(Struct, frozen=True):
-    """Somebody speaks on after a pause."""
+    """Somebody goes on speaking after a pause."""
 
 
 class TurnMayEnd(Struct, frozen=True):

@@ -68,9 +68,9 @@ class Resampler:
         filter_ = np.sinc(_CUTOFF * at) * np.i0(_BETA * np.sqrt(np.clip(1 - (at / _ZEROS) ** 2, 0, None)))
         taps = -(-len(at) // self._up)
         filter_ = np.resize(np.append(filter_, np.zeros(taps * self._up - len(at))), (taps, self._up))
-        self._phases = (filter_[::-1] / filter_.sum(axis=0)).T.astype(np.float32)  # each lets a constant pass
+        self._phases = (filter_[::-1] / filter_.sum(axis=0)).T.astype(np.float32)  # a constant signal stays the same
         self._before = np.zeros(taps - 1, np.float32)
-        self._place = 0  # of the next sample, in samples of `_up` times the rate from the next block's begin
+        self._place = 0  # of the next sample, from the next block's begin; a sample of the block is `_up`
 
     def feed(self, block: Samples) -> Samples:
         """Return what the next samples add."""

@@ -57,7 +57,7 @@ _SMALL_CHARS = 64 * 1024  # decoding this many is quicker than using a thread
 
 
 class _EarlyTranscript(Struct, frozen=True):
-    """The transcription of a turn that may be over, which is used if nothing follows and `asked` is still asked."""
+    """The transcription of a turn that may be over: used if the turn ends and the session still asks for `asked`."""
 
     asked: wire.Transcription
     task: asyncio.Task[str]
@@ -86,10 +86,10 @@ class RealtimeSession:
         self._turn_id = _new_id("item")
         self._transcriptions: dict[asyncio.Task[None], RealtimeItem] = {}
         self._early: _EarlyTranscript | None = None
-        self._failures: dict[str, OrchardError] = {}  # by items that could not be transcribed
+        self._failures: dict[str, OrchardError] = {}  # of transcriptions, by the ids of items
         self._option_bytes = options.answer.nbytes
         self._item_bytes = 0
-        self._response_bytes = 0  # of what a client has given for one response only
+        self._response_bytes = 0  # of the options and items that are only for the current response
         self._waiting_bytes = 0  # of audio to transcribe
         self._response: RealtimeResponse | None = None
         self._answering: asyncio.Task[None] | None = None
@@ -142,7 +142,7 @@ class RealtimeSession:
                 await self._send("input_audio_buffer.cleared")
 
     def _hold(self, more: int = 0) -> None:
-        """Count what is kept, and `more` bytes. Raise OrchardError if all sockets together keep too much."""
+        """Count what the session keeps and `more` bytes. Raise OrchardError if all sockets together keep too much."""
         options = self._option_bytes + self._response_bytes
         self._held.take(options + self._microphone.nbytes + self._item_bytes + self._waiting_bytes + more)
 
@@ -396,7 +396,7 @@ class RealtimeSession:
         if fields.input is not None:
             calls = self._conversation.call_ids
             items = [self._read_input(one, calls, at) for at, one in enumerate(fields.input)]
-        # What the session has, too, counts twice.
+        # Options that the response has from the session are counted twice.
         given = options.nbytes + sum(item.nbytes for item in items or ())
         self._hold(given)
         self._response_bytes = given
@@ -475,7 +475,7 @@ class RealtimeSession:
         self._count_items()
 
     async def _wait_for_transcripts(self, items: Sequence[RealtimeItem]) -> OrchardError | None:
-        """Wait for the transcripts of items; return an error of the last turn that no response has told yet."""
+        """Wait for the transcripts of items; return an error of the last turn that no response has reported."""
         ids = {item.id for item in items}
         pending = [task for task, item in self._transcriptions.items() if item.id in ids]
         await asyncio.gather(*map(asyncio.shield, pending))

@@ -75,12 +75,15 @@ def create_app(
     answers = tuple(end for group in ROUTES for end in group.answers)
     checks = (Guard(settings, answers).check, partial(check_key, callers))
     wrapped = RequestContextMiddleware(app, settings.max_requests, checks, pool.metrics, dialects)
-    if not settings.cors_origins:
-        return wrapped
     # Around everything else, so that web pages can also read errors about keys and overload.
+    return _allow_origins(wrapped, settings.cors_origins) if settings.cors_origins else wrapped
+
+
+def _allow_origins(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
+    """Let web pages from these origins send requests and read what the responses' headers say."""
     return CORSMiddleware(
-        wrapped,
-        allow_origins=settings.cors_origins,
+        app,
+        allow_origins=origins,
         allow_methods=["*"],
         allow_headers=["*"],
         allow_private_network=True,

@@ -1,4 +1,4 @@
-"""The time to the first sound of an answer, by what takes it."""
+"""The time to the first sound of an answer, divided into its parts."""
 
 import time
 from collections.abc import Callable, Mapping

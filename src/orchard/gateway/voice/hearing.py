@@ -49,7 +49,7 @@ class Hearing:
     async def resolve(
         self, request: Request, caller: Caller, kept: Mapping[str, bytes] = MappingProxyType({})
     ) -> HeardRequest:
-        """Return a request with its media; `kept` as for `MediaResolver.resolve`. Fetch nothing that can't be read.
+        """Return a request with its media; `kept` as for `MediaResolver.resolve`. Check the kinds of media first.
 
         Cancelling ends all fetches and transcriptions. Raise OrchardError, whose `param` names the medium to blame.
         """
@@ -67,7 +67,7 @@ class Hearing:
         return await self._transcribe(resolved, caller, voice)
 
     async def _transcribe(self, resolved: ResolvedRequest, caller: Caller, voice: VoiceRequests) -> HeardRequest:
-        """Replace the audio of a request, one recording after the other: further ones would take others' turns."""
+        """Replace the audio of a request, one recording after the other: several would take turns of others."""
         name, found = voice.transcription_model(None), list[MediaPart | TextPart]()
         for part in request_media(resolved.request):
             if part.kind != "audio":

@@ -92,12 +92,12 @@ class VoiceRequests:
 
     @property
     def speaks(self) -> bool:
-        """Whether a model is there that speaks."""
+        """Whether there is a model that speaks."""
         return bool(self.models.speech or self._only_model(Speak))
 
     @property
     def transcribes(self) -> bool:
-        """Whether a model is there that transcribes."""
+        """Whether there is a model that transcribes."""
         return bool(self.models.transcription or self._only_model(Transcribe))
 
     def speech_model(self, param: str = "output_modalities") -> str:

@@ -1,4 +1,4 @@
-"""What is spoken of an answer that is written piece by piece."""
+"""Cuts an answer that is still being generated into texts to speak."""
 
 import re
 from collections.abc import Iterator

@@ -22,7 +22,7 @@ from orchard.device.out_of_memory import retry_once
 log = logging.getLogger("orchard.worker")
 
 _LIBRARY = "mlx-audio"
-# A chunk of Sortformer: more would take more memory, and it knows only so many places.
+# Of a chunk of Sortformer. A longer one would take more memory, and have more frames than the model has positions.
 _MOST_CHUNK_SECONDS = 30
 
 
@@ -68,14 +68,14 @@ class Diarizer:
         state, begin = self._model.init_streaming_state(), 0
         for chunk in _cut_chunks(blocks, max(1, frames) * frame):
             before = state.frames_processed
-            # The spectrogram has a frame more than the samples: without the last one, the next chunk is in time.
+            # The spectrogram of a whole chunk has one frame too many, so the times of the next chunk would be wrong.
             result, state = self._feed(chunk[:-1], state, **options)
             shift = (begin - before * frame) / RATE
             begin += len(chunk)
             yield HeardChunk(_turns_of_result(result, shift), begin / RATE)
 
     def _hear_nemotron(self, blocks: Iterator[Samples]) -> Iterator[HeardChunk]:
-        """Yield what the model knows after each block: it looks ahead."""
+        """Yield the turns that are certain after each block. The model looks ahead, so they lag behind it."""
         state = self._model.init_streaming_state()
         hop = self._model.config.processor_config.hop_length
         for block in blocks:

@@ -89,7 +89,7 @@ class SpeakerNames:
 
 
 class _Timeline:
-    """Who speaks when, as far as the diarizer has been asked. A recording's times are its own less `offset` seconds."""
+    """Who speaks when, as far as the diarizer has got. Its times are `offset` seconds later than the recording's."""
 
     def __init__(self, chunks: Iterator[HeardChunk], names: SpeakerNames, beat: Beat) -> None:
         self.offset = 0.0
@@ -121,7 +121,7 @@ class _Timeline:
             raise OrchardError("invalid_request", message, param="known_speaker_references") from None
 
     def split_segment(self, segment: Segment) -> list[Segment]:
-        """Return a segment's parts, each with the name of its speaker: a word is of who speaks in its middle."""
+        """Return a segment's parts, each with the name of its speaker. Who speaks in a word's middle has said it."""
         self._read_until(segment.end + self.offset)
         words = segment.words or (Word(segment.text, segment.start, segment.end),)
         runs = [(name, list(run)) for name, run in itertools.groupby(words, self._name_of)]

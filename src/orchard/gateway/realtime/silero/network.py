@@ -65,7 +65,7 @@ class VoiceDetector:
         return float(_sigmoid(np.maximum(self._hidden, 0) @ weights["output"] + weights["output_bias"])[0])
 
     def _convolve(self, frames: Samples, number: int, stride: int) -> Samples:
-        """Return a convolution over three frames, with zeros around them, without what is below zero."""
+        """Return a convolution over three frames, which are padded with zeros, and a ReLU of it."""
         count, width = frames.shape
         padded = np.zeros((count + 2, width), np.float32)
         padded[1:-1] = frames
