@@ -109,17 +109,23 @@ def test_a_prompt_is_found_again_up_to_its_last_token(kind: str) -> None:
     assert again.tokens == alone(network(kind), longer)
 
 
-def test_a_job_that_leaves_at_its_first_token_leaves_its_prompt() -> None:
-    runner, _ = counted_runner("qwen3")
+@every_kind
+@pytest.mark.parametrize("steps", [1, 2, 3])
+@pytest.mark.parametrize("pauses", [False, True])
+def test_a_prompt_is_kept_whenever_its_job_leaves(kind: str, steps: int, pauses: bool) -> None:
+    """After the step that has read the prompt, that of the first token, and the next one."""
+    runner, _ = counted_runner(kind)
     job = greedy("a", prompt(1, 40), 20)
-
-    def leave(course: Any) -> list[Job]:
-        if course.outcomes["a"].tokens[0]:
-            runner.cancel("a")
-        return []
-
-    run(runner, [job], leave)
-    assert run(runner, [job]).outcomes["a"].begun[0].cached_tokens == 39
+    runner.add(job)
+    for _ in range(steps):
+        runner.step()
+    if pauses:
+        runner.pause("a")
+        runner.step()
+    runner.cancel("a")
+    outcome = run(runner, [job]).outcomes["a"]
+    assert outcome.begun[0].cached_tokens == 39
+    assert outcome.tokens == alone(network(kind), job)
 
 
 @pytest.mark.parametrize("start", range(37, 43))

@@ -12,7 +12,7 @@ import mlx.core as mx
 from mlx import nn
 
 Note = Callable[[nn.Module, mx.array, mx.array], None]
-Cut = Callable[[mx.array], mx.array]
+ChangeInputs = Callable[[mx.array], mx.array]
 
 
 class OutputLayer:
@@ -60,7 +60,7 @@ class OutputLayer:
 
 
 @contextmanager
-def _watch_calls(layers: Sequence[nn.Module], note: Note, cut: Cut = lambda inputs: inputs) -> Iterator[None]:
+def _watch_calls(layers: Sequence[nn.Module], note: Note, cut: ChangeInputs = lambda inputs: inputs) -> Iterator[None]:
     """Call `note` with each layer that is called, its inputs and its outputs. `cut` changes the inputs before that."""
     kinds: list[Any] = [type(layer) for layer in layers]
     try:
@@ -79,7 +79,7 @@ def _watch_calls(layers: Sequence[nn.Module], note: Note, cut: Cut = lambda inpu
 def _watched_class(kind: Any) -> type:
     class WatchedLayer(kind):  # type: ignore[misc]
         _note: Note
-        _cut: Cut
+        _cut: ChangeInputs
 
         def __call__(self, inputs: mx.array, *args: Any, **named: Any) -> Any:
             inputs = self._cut(inputs)

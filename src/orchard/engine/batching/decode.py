@@ -141,9 +141,11 @@ class Rows:
     def leave(self, row: Row) -> None:
         """Stop a row; none of its later tokens are delivered."""
         row.ended = True
-        for waiting in (self._joining, self._starting):
-            if row in waiting:
-                waiting.remove(row)
+        if row in self._joining:
+            self._joining.remove(row)
+        if row in self._starting:
+            self._starting.remove(row)
+            self._save_prompt(row)
 
     def drop_all(self) -> None:
         """Forget all rows and what was computed for them, without reading it."""
@@ -282,12 +284,16 @@ class Rows:
             tokens = row.tokens[: row.slot.length - beyond]
             self._store.save(tokens, cache, row.job.spans, row.job.cache_scope, beyond)
 
+    def _save_prompt(self, row: Row) -> None:
+        """Save what a row holds before its first step: as much of it as the same prompt could use."""
+        row.logits = None
+        self._save(row, self._batch.extract(row.slot), beyond=1)
+
     def _arrange(self, staying: list[Row]) -> None:
         """Form the batch of the rows that stay and those that join, in the batch's order; save rows that leave."""
         for row in self._active:
             if row.logits is not None:
-                row.logits = None
-                self._save(row, self._batch.extract(row.slot), beyond=1)  # what the prompt's next reader can use
+                self._save_prompt(row)
             if not row.wants_more:
                 self._save(row, self._batch.extract(row.slot))
         joining, self._joining = self._joining, []

@@ -215,9 +215,12 @@ class Prefill:
         return self._embeddings
 
     def save(self) -> None:
-        """Save what has been read so far in the prefix cache, unless it ends inside a medium."""
+        """Save what has been read so far in the prefix cache, unless it ends inside a medium.
+
+        Of a prompt that is read to its end, the same prompt could use all but the last token.
+        """
         if not any(span.splits_at(self.tokens_read) for span in self._spans):
-            self._save(self.tokens_read)
+            self._save(self.tokens_read - (self.logits is not None))
 
     def _save(self, place: int) -> None:
         """Save the cache up to a place in the last pass or at its end."""
