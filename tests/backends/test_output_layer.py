@@ -61,12 +61,33 @@ def test_hidden_states_of_vision_models(family: str, vision_folder: Callable[[st
     check_close(head(hidden), model.forward(TOKENS, model.new_cache()))
 
 
+@pytest.mark.parametrize("kind", sorted(ARCHITECTURES | PECULIAR))
+def test_logits_after_one_token_of_each_row(kind: str, tmp_path: Path) -> None:
+    make_architecture(tmp_path, kind)
+    model = load_text_model(str(tmp_path))
+    assert model.logits_at
+    both = mx.concatenate([TOKENS, TOKENS[:, ::-1]])
+    expected = model.forward(both, model.new_cache())
+    for places in ([4, 1], [0, 0]):
+        made = model.logits_at(both, model.new_cache(), places)
+        check_close(made, expected[mx.arange(2), mx.array(places)], kind)
+    check_close(model.logits_at(TOKENS, model.new_cache(), [3]), model.forward(TOKENS, model.new_cache())[:, 3], kind)
+
+
+def test_logits_of_a_vision_model(vision_folder: Callable[[str], Path]) -> None:
+    model = vision.load_vision_model(str(vision_folder("qwen3_vl")))
+    assert model.logits_at
+    check_close(model.logits_at(TOKENS, model.new_cache(), [3]), model.forward(TOKENS, model.new_cache())[:, 3])
+
+
 def test_a_pass_for_hidden_states_leaves_the_network_as_it_was(tmp_path: Path) -> None:
     make_architecture(tmp_path, "qwen3")
     model = load_text_model(str(tmp_path), EMBEDDINGS)
     kinds = [type(module) for module in model.network.modules()]
     logits = model.forward(TOKENS, model.new_cache())
     model.hidden_states(TOKENS, model.new_cache())
+    assert model.logits_at
+    model.logits_at(TOKENS, model.new_cache(), [0])
     assert [type(module) for module in model.network.modules()] == kinds
     assert mx.array_equal(model.forward(TOKENS, model.new_cache()), logits)
 

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import msgspec
 import pytest
 from mlx import nn
 from mlx_lm.models.base import create_attention_mask
-from mlx_lm.models.cache import ChunkedKVCache, KVCache
+from mlx_lm.models.cache import ChunkedKVCache, KVCache, RotatingKVCache
 from msgspec.structs import replace
 
 import orchard.engine
@@ -27,7 +28,13 @@ from tests.support.tiny_models import Other, network, run
 from tests.support.units import finish, warm_runner
 
 KNOWN = Calibration(
-    BatchMode.BY_LENGTH, batched_prefill=True, chunk=128, tokens_per_second=1e3, measured_at=time.time(), in_pieces=True
+    BatchMode.BY_LENGTH,
+    batched_prefill=True,
+    chunk=128,
+    tokens_per_second=1e3,
+    measured_at=time.time(),
+    in_pieces=True,
+    draws_from_prompt=True,
 )
 QUANTIZED: dict[str, Any] = {"kv_bits": 8, "kv_group_size": 32}
 
@@ -157,6 +164,8 @@ class Peculiar:
         logits: mx.array = self._head(hidden + attended[:, 0])
         return logits
 
+    logits_at = None
+
     def drop_all(self) -> None:
         """Nothing is kept."""
 
@@ -231,6 +240,8 @@ class BothWays(Peculiar):
         logits: mx.array = self._head(hidden)
         return logits
 
+    logits_at = None
+
     def drop_all(self) -> None:
         """Nothing is kept."""
 
@@ -257,6 +268,34 @@ def test_a_model_that_fails_on_the_second_piece() -> None:
             raise RuntimeError("no halves")
 
     assert not calibration.reads_in_pieces(Other(network("qwen3"), before=before), TextOptions())
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "qwen3_moe", "gpt_oss", "gemma3n", "gemma2"])
+@pytest.mark.parametrize("options", [{}, QUANTIZED], ids=str)
+def test_models_whose_first_tokens_are_drawn_from_the_prompt(kind: str, options: dict[str, Any]) -> None:
+    assert calibration.draws_from_prompt(network(kind), TextOptions(**options))
+
+
+@pytest.mark.parametrize("kind", ["lfm2", "qwen3_next", "mamba"])
+def test_models_that_can_not_go_back_by_one_token(kind: str) -> None:
+    assert not calibration.draws_from_prompt(network(kind), TextOptions())
+
+
+def test_rings_that_keep_the_first_tokens() -> None:
+    model = Other(network("qwen3"), lambda: [RotatingKVCache(8, keep=4) for _ in network("qwen3").new_cache()])
+    model.logits_at = network("qwen3").logits_at
+    assert not calibration.draws_from_prompt(model, TextOptions())
+
+
+def test_logits_of_another_place() -> None:
+    model = Other(network("qwen3"))
+    assert not calibration.draws_from_prompt(model, TextOptions())
+
+    def before_the_last(tokens: mx.array, cache: list[Any], places: Sequence[int]) -> mx.array:
+        return model.forward(tokens, cache)[:, places[0] - 1]
+
+    model.logits_at = before_the_last
+    assert not calibration.draws_from_prompt(model, TextOptions())
 
 
 def test_prompts_are_read_whole_and_not_cached(

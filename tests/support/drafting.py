@@ -18,6 +18,8 @@ from tests.support.tiny_models import network
 class Wrong:
     """Says the least likely token of another model."""
 
+    logits_at = None
+
     def __init__(self, model: LanguageModel) -> None:
         self.vocab_size = model.vocab_size
         self.eos_token_ids = model.eos_token_ids

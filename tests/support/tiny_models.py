@@ -16,7 +16,7 @@ from orchard.engine.batching.batch import Batch, BatchMode
 from orchard.engine.batching.job import DrawnToken, EndReason, EngineStep, Job, JobStart
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.layer_kinds import Footprint
-from orchard.engine.batching.model import LanguageModel
+from orchard.engine.batching.model import LanguageModel, LogitsAt
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import Sample
 from orchard.engine.speculation.speculation import Speculation
@@ -39,6 +39,8 @@ def network(kind: str) -> TextModel:
 
 class Other:
     """A TextModel with something else about it: its caches, or what happens in its forward pass."""
+
+    logits_at: LogitsAt | None = None
 
     def __init__(
         self,
@@ -93,6 +95,7 @@ def make_runner(
     short: int = 512,
     *,
     batched_prefill: bool = False,
+    draws_from_prompt: bool = False,
     speculation: Speculation | None = None,
     traced: bool = False,
     **options: Any,
@@ -107,6 +110,7 @@ def make_runner(
         limits,
         footprint(model, given),
         batched_prefill=batched_prefill,
+        draws_from_prompt=draws_from_prompt,
         speculation=speculation,
     )
 

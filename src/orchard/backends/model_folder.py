@@ -49,7 +49,7 @@ class FolderModel:
 
     `tokenizer` is mlx-lm's wrapper, `context_window` the most tokens of prompt and answer together. `defaults` and
     `max_new_tokens` come from its generation_config.json. `max_kv_size`: the tokens that a cache holds (None: all).
-    `output`: the layer that hidden states are read from (None: there are no hidden states). `group`: the ranks that
+    `output`: the layer that computes the logits (None: it was not found). `group`: the ranks that
     have the other parts of the network (None: there are none).
     """
 
@@ -127,7 +127,7 @@ def load_folder(
         tokenizer = reading.result()
     quantized.adapt_quantized_layers(network)
     gated_delta.install_kernels(network)
-    output = _find_output_layer(folder, network, library) if options.embeddings else None
+    output = _find_output_layer(folder, network, library, needed=options.embeddings)
     defaults, max_new_tokens = _generation_config(folder)
     return FolderModel(
         network=network,
@@ -164,10 +164,13 @@ def read_config(folder: Path, library: str) -> dict[str, Any]:
     return config
 
 
-def _find_output_layer(folder: Path, network: Any, library: Library) -> OutputLayer:
+def _find_output_layer(folder: Path, network: Any, library: Library, *, needed: bool) -> OutputLayer | None:
+    """Return the layer that computes the logits. If there is none, return None; if it is `needed`, raise."""
     try:
         return OutputLayer(network, lambda: library.run(network))
     except ValueError as error:
+        if not needed:
+            return None
         message = f"the model in {folder} can't give embeddings, as the option `embeddings` says: {error}"
         raise OrchardError("model_failed", message) from error
 

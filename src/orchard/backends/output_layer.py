@@ -1,4 +1,4 @@
-"""Gets the input of a model's output layer: the last hidden states.
+"""Gets the input of a model's output layer, the last hidden states, or lets it compute the logits of some tokens only.
 
 A pass through the network finds the layer, without its name: a separate layer, or the token embeddings again.
 """
@@ -12,6 +12,7 @@ import mlx.core as mx
 from mlx import nn
 
 Note = Callable[[nn.Module, mx.array, mx.array], None]
+ChangeInputs = Callable[[mx.array], mx.array]
 
 
 class OutputLayer:
@@ -41,34 +42,54 @@ class OutputLayer:
             run()
         return seen[-1]
 
+    def run_at(self, run: Callable[[], mx.array], places: Sequence[int]) -> mx.array:
+        """Return the lazy logits (rows, vocab_size) of `run`, which lets the network read tokens (rows, n).
+
+        Row i has those after its token at `places[i]`; no others are computed.
+        """
+
+        def cut(inputs: mx.array) -> mx.array:
+            if inputs.ndim == 2:  # the layer embeds the tokens, too
+                return inputs
+            if len(places) == 1:
+                return inputs[:, places[0] : places[0] + 1]
+            return inputs[mx.arange(len(places)), mx.array(list(places))][:, None]
+
+        with _watch_calls([self._layer], lambda layer, inputs, made: None, cut):
+            return run()[:, 0]
+
 
 @contextmanager
-def _watch_calls(layers: Sequence[nn.Module], note: Note) -> Iterator[None]:
-    """Call `note` with each layer that is called, its inputs and its outputs."""
+def _watch_calls(layers: Sequence[nn.Module], note: Note, cut: ChangeInputs = lambda inputs: inputs) -> Iterator[None]:
+    """Call `note` with each layer that is called, its inputs and its outputs. `cut` changes the inputs before that."""
     kinds: list[Any] = [type(layer) for layer in layers]
     try:
         for layer, kind in zip(layers, kinds, strict=True):
             layer.__class__ = _watched_class(kind)
-            layer._note = note
+            layer._note, layer._cut = note, cut
         yield
     finally:
         for layer, kind in zip(layers, kinds, strict=True):
             layer.__class__ = kind
             vars(layer).pop("_note", None)
+            vars(layer).pop("_cut", None)
 
 
 @functools.cache
 def _watched_class(kind: Any) -> type:
     class WatchedLayer(kind):  # type: ignore[misc]
         _note: Note
+        _cut: ChangeInputs
 
         def __call__(self, inputs: mx.array, *args: Any, **named: Any) -> Any:
+            inputs = self._cut(inputs)
             made = super().__call__(inputs, *args, **named)
             if isinstance(made, mx.array):
                 self._note(self, inputs, made)
             return made
 
         def as_linear(self, inputs: mx.array) -> mx.array:
+            inputs = self._cut(inputs)
             made: mx.array = super().as_linear(inputs)
             self._note(self, inputs, made)
             return made

@@ -56,7 +56,8 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
 
     `chunk`: the most prompt tokens of a step while rows decode. `tokens_per_second`: of prefill; 0: not measured.
     `measured_at`: when these two were measured, in seconds since 1970; 0: never, so the warm-up did not end either.
-    `in_pieces`: whether prompts can be prefilled in chunks. `verify_mode`: which rows may verify proposed tokens; None:
+    `in_pieces`: whether prompts can be prefilled in chunks. `draws_from_prompt`: whether the pass that reads a prompt's
+    last token gives the logits of the first draw. `verify_mode`: which rows may verify proposed tokens; None:
     not tried. `work`: what a step takes beside weights and rows; None: not measured.
     """
 
@@ -66,6 +67,7 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     tokens_per_second: Annotated[float, Meta(ge=0)]
     measured_at: float
     in_pieces: bool
+    draws_from_prompt: bool
     verify_mode: VerifyMode | None = None
     work: StepWork | None = None
 
@@ -75,9 +77,9 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
         return not 0 <= time.time() - self.measured_at < _SECONDS_VALID
 
 
-def assume_least(*, in_pieces: bool) -> Calibration:
-    """Return what is right for any model, except for `in_pieces`, before anything else is measured."""
-    return Calibration(BatchMode.SEQUENTIAL, False, _MIN_TOKENS_A_STEP, 0.0, 0.0, in_pieces)
+def assume_least(*, in_pieces: bool, draws_from_prompt: bool) -> Calibration:
+    """Return what is right for any model, except for the arguments, before anything else is measured."""
+    return Calibration(BatchMode.SEQUENTIAL, False, _MIN_TOKENS_A_STEP, 0.0, 0.0, in_pieces, draws_from_prompt)
 
 
 def gains_from_batched_prefill(model: LanguageModel, options: TextOptions, *, may_time: bool = True) -> bool:
@@ -164,6 +166,34 @@ def reads_in_pieces(model: LanguageModel, options: TextOptions) -> bool:
     told = "in chunks, the logits of a prompt change by %.3g on average, and their standard deviation is %.3g"
     log.log(level, told, off, spread)
     return same
+
+
+def draws_from_prompt(model: LanguageModel, options: TextOptions) -> bool:
+    """Return whether the pass that reads the end of a prompt gives the logits that a pass over its last token gives.
+
+    Models that can't go back by one token don't count: what they keep of such a prompt would not serve the same prompt.
+    Nor do caches that keep first tokens (`max_kv_size`): only a pass over one token attends to these.
+    """
+    logits_at, cache = model.logits_at, model.new_cache()
+    keeps_first = any(getattr(layer, "keep", 0) for _, layer in kv_cache.named_layers(cache))
+    if keeps_first or not (logits_at and kv_cache.looks_back(cache)):
+        return False
+
+    def logits_after(*pieces: list[int]) -> mx.array:
+        *earlier, last = pieces
+        cache = KVStore(model, options).new_cache()
+        for piece in earlier:
+            model.forward(mx.array([piece], mx.uint32), cache)
+        tokens = mx.array([last], mx.uint32)
+        return model.forward(tokens, cache)[:, -1] if len(last) == 1 else logits_at(tokens, cache, [len(last) - 1])
+
+    prompt = _PROBES[-1]
+    half = len(prompt) // 2
+    expected = _ExpectedLogits(partial(logits_after, prompt[:-1], prompt[-1:]))
+    return all(
+        _logits_match("first tokens are drawn from the passes over prompts", expected, partial(logits_after, *pieces))
+        for pieces in ([prompt], [prompt[:half], prompt[half:]])
+    )
 
 
 def _prompt_logits(model: LanguageModel, options: TextOptions, pieces: Sequence[list[int]]) -> mx.array:

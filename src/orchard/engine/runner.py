@@ -56,17 +56,20 @@ class Runner:
         footprint: Footprint,
         *,
         batched_prefill: bool = False,
+        draws_from_prompt: bool = False,
         speculation: Speculation | None = None,
         price: PrefillPrice | None = None,
         scheduler: Scheduler | None = None,
         share_tokens: ShareTokens | None = None,
     ) -> None:
-        """`batched_prefill`: several prompts may share a pass. `speculation`: None turns speculative decoding off.
+        """`batched_prefill`: several prompts may share a pass. `draws_from_prompt`: first tokens may be drawn from it.
+        `speculation`: None turns speculative decoding off.
 
         `price`: see `Scheduler`. `scheduler`: one with the same limits and price. `share_tokens`: see `Sampler`.
         """
         self._model = model
         self._batched_prefill = batched_prefill
+        self._draws_from_prompt = draws_from_prompt
         self.store = store
         self._uncached_store = store.copy_without_cache()
         self.speculation = speculation
@@ -343,7 +346,8 @@ class Runner:
     def _begin(self, work: Work) -> None:
         """Look the prompt up in the prefix cache and prepare the prefill of the rest."""
         work.job.stopwatch.lap("queue")
-        work.begin(self._uncached_store if work.job.wants_hidden_state else self.store, self._model.vocab_size)
+        store = self._uncached_store if work.job.wants_hidden_state else self.store
+        work.begin(store, self._model.vocab_size, draws_from_prompt=self._draws_from_prompt)
         work.job.stopwatch.lap("lookup")
         if not work.has_begun:
             work.has_begun = True
@@ -412,7 +416,8 @@ class Runner:
         """Save the prompts of a job that are complete; their rows decode from the current step on."""
         while work.prefills and not work.prefills[0][0].tokens_left:
             prefill, choices = work.prefills.pop(0)
-            prefill.save()
+            if prefill.logits is None:  # otherwise its rows save it once they have drawn their first token
+                prefill.save()
             work.job.stopwatch.lap("prefill")
             if prefill.hidden_state is None:
                 for row in work.start_rows(prefill, choices):

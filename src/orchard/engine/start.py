@@ -99,7 +99,7 @@ def make_runner(
     options = calibration.check_kv_bits(model, options)
     name = calibration.calibration_key(model, options)
     stored = calibration.load_calibration(name)
-    found = stored or calibration.assume_least(in_pieces=calibration.reads_in_pieces(model, options))
+    found = stored or _find_least(model, options)
     progress(0.4)
     if not found.in_pieces:
         log.warning(
@@ -130,6 +130,13 @@ def make_runner(
     return runner, start.finish(runner, name, stored)
 
 
+def _find_least(model: LanguageModel, options: TextOptions) -> calibration.Calibration:
+    """Find out what must be known of a model before it serves."""
+    in_pieces = calibration.reads_in_pieces(model, options)
+    draws_from_prompt = in_pieces and calibration.draws_from_prompt(model, options)
+    return calibration.assume_least(in_pieces=in_pieces, draws_from_prompt=draws_from_prompt)
+
+
 def _make_shared_runner(
     model: LanguageModel, options: TextOptions, weights_bytes: int, progress: Callable[[float], None], group: RankGroup
 ) -> tuple[Runner, Units]:
@@ -142,7 +149,8 @@ def _make_shared_runner(
     shares = _share_memory(model, options, weights_bytes, group)
     name = calibration.calibration_key(model, options)
     stored = group.agree(calibration.load_calibration(name), calibration.Calibration | None)
-    found = stored or calibration.assume_least(in_pieces=calibration.reads_in_pieces(calibrated, options))
+    in_pieces = stored is None and calibration.reads_in_pieces(calibrated, options)
+    found = stored or calibration.assume_least(in_pieces=in_pieces, draws_from_prompt=False)
     progress(0.2)
     start = _Start(model, options, found, None, shares.rows, is_tested=stored is not None, group=group)
     for _ in itertools.chain(start.measure_work(), start.find_modes()):
@@ -324,6 +332,7 @@ class _Start:
             limits,
             self._footprint,
             batched_prefill=found.batched_prefill,
+            draws_from_prompt=found.draws_from_prompt and not shared,
             speculation=speculation,
             price=price,
             scheduler=scheduler,
@@ -383,7 +392,7 @@ class _Start:
         """Run every kind of step once."""
         yield from warm_up_every_way(self.trial())
         if self.found.batched_prefill:  # padding may double the tokens
-            yield from warm_up_prefill(self._model, 2 * _MOST_TOKENS_A_STEP)
+            yield from warm_up_prefill(self._model, 2 * _MOST_TOKENS_A_STEP, logits=self.found.draws_from_prompt)
         if not (self._speculates and self.verifies):
             return
         for ways, counts in _rehearsals():

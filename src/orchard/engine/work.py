@@ -53,8 +53,11 @@ class Work:
         if self.prefills:
             self.prefills[0][0].save()
 
-    def begin(self, store: KVStore, vocab_size: int) -> None:
-        """Look the prompt up in `store` and prepare the prefill of the rest, and of the answers so far."""
+    def begin(self, store: KVStore, vocab_size: int, *, draws_from_prompt: bool = False) -> None:
+        """Look the prompt up in `store` and prepare the prefill of the rest, and of the answers so far.
+
+        `draws_from_prompt`: the pass that reads the last token may give the logits of the first draw.
+        """
         job = self.job
         begin = partial(
             Prefill,
@@ -64,9 +67,11 @@ class Work:
             scope=job.cache_scope,
             embed=job.embed,
         )
+        # A step with a grammar launches a pass before it waits for the masks; media have positions of their own.
+        wants_logits = draws_from_prompt and not (job.grammar or job.embed)
         if any(self.answers):
             self.prefills = [
-                (begin([*job.prompt, *answer]), [choice])
+                (begin([*job.prompt, *answer], wants_logits=wants_logits), [choice])
                 for choice, answer in enumerate(self.answers)
                 if answer is not None
             ]
@@ -74,7 +79,11 @@ class Work:
             count, left = job.prompt_logprobs, len(job.prompt) - 1 - self.scored_tokens
             scoring = Scoring(count, vocab_size) if count is not None and left else None
             prefill = begin(
-                job.prompt, scoring=scoring, scored_tokens=self.scored_tokens, wants_hidden_state=job.wants_hidden_state
+                job.prompt,
+                scoring=scoring,
+                scored_tokens=self.scored_tokens,
+                wants_hidden_state=job.wants_hidden_state,
+                wants_logits=wants_logits and not (scoring or job.wants_hidden_state),
             )
             self.prefills = [(prefill, list(range(job.choices)))]
 
@@ -86,8 +95,9 @@ class Work:
                 continue
             cache = prefill.cache if choice == choices[-1] else copy.deepcopy(prefill.cache)
             tokens = [*self.job.prompt, *answer]
-            slot = BatchSlot(cache, len(tokens) - 1, prefill.position_delta, isolated=self.isolated)
-            rows.append(Row(self.job, choice, tokens, slot))
+            length = len(tokens) - (prefill.logits is None)
+            slot = BatchSlot(cache, length, prefill.position_delta, isolated=self.isolated)
+            rows.append(Row(self.job, choice, tokens, slot, prefill.logits))
         self.rows += rows
         return rows
 

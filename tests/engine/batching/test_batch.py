@@ -30,6 +30,8 @@ SHORT = 16
 class InLists:
     """A network whose layers' caches each lie in a list, as those of models with two caches a layer do."""
 
+    logits_at = None
+
     def __init__(self) -> None:
         model = network("qwen3")
         self.vocab_size, self.eos_token_ids, self.fingerprint = model.vocab_size, model.eos_token_ids, "lists"

@@ -11,6 +11,7 @@ from mlx_lm.models.cache import make_prompt_cache
 from orchard.backends.checkpoint import load_checkpoint
 from orchard.backends.model_folder import FolderModel, Library, Progress, load_folder
 from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching.model import LogitsAt
 from orchard.engine.ranks.group import RankGroup
 
 _DEFAULTS = TextOptions()
@@ -54,6 +55,13 @@ class TextModel(FolderModel):
         """Read tokens as `forward` does, and return the lazy last hidden states (rows, n, width)."""
         assert self.output, "the model was loaded without the option `embeddings`"
         return self.output.inputs(lambda: self.forward(tokens, cache, **given))
+
+    @property
+    def logits_at(self) -> LogitsAt | None:
+        """See `LanguageModel`."""
+        if not (output := self.output):
+            return None
+        return lambda tokens, cache, places: output.run_at(lambda: self.forward(tokens, cache), places)
 
 
 def load_text_model(

@@ -192,7 +192,7 @@ class TextService(Service):
         self._reports = CacheReports(self._vocabulary)
         self._prompter = Prompter(model, self._vocabulary, self._options, self._media)
         self._end_helpers = self._prompter.close
-        width = model.output.width if model.output else 0
+        width = model.output.width if model.output and self._options.embeddings else 0
         truncate = self._options.embeddings_truncate
         self._embeddings = TextEmbeddings(self._engine, self._prompts, self._prompter, width, truncate=truncate)
         self._prompter.template.check()

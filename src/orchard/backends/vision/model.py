@@ -25,7 +25,7 @@ from orchard.backends.vision.position_scale import PositionScale, scale_by_row
 from orchard.backends.vision.shared_keys import mend_shared_keys
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine.batching.model import PlacedRows, PromptEmbeddings, SlicedArray
+from orchard.engine.batching.model import LogitsAt, PlacedRows, PromptEmbeddings, SlicedArray
 from orchard.engine.memory import memory_limit
 
 log = logging.getLogger("orchard.worker")
@@ -122,6 +122,13 @@ class VisionModel(FolderModel):
         """Read tokens as `forward` does, and return the lazy last hidden states (rows, n, width)."""
         assert self.output, "the model was loaded without the option `embeddings`"
         return self.output.inputs(lambda: self.forward(tokens, cache, **given))
+
+    @property
+    def logits_at(self) -> LogitsAt | None:
+        """See `LanguageModel`."""
+        if not (output := self.output):
+            return None
+        return lambda tokens, cache, places: output.run_at(lambda: self.forward(tokens, cache), places)
 
     def _positions(self, tokens: mx.array, cache: Sequence[Any], positions: mx.array | None) -> mx.array:
         """Return positions (3, rows, n): the given ones, or those that continue each row's cache."""

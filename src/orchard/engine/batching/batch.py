@@ -344,8 +344,8 @@ class Batch:
         return slot.kinds, max(slot.length, self._short - 1).bit_length()
 
     def extract(self, slot: BatchSlot) -> list[Any]:
-        """Return a row's own cache; the row stays until the next `arrange`."""
-        return next(group for group in self._groups if slot in group.slots).extract(slot)
+        """Return a row's own cache; if the row is in the batch, it stays until the next `arrange`."""
+        return slot.cache or next(group for group in self._groups if slot in group.slots).extract(slot)
 
     def first_layers(self) -> list[Any]:
         """Return the contents of one layer cache at a third of each pass's depth, for `mx.async_eval`."""

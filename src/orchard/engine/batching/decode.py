@@ -26,12 +26,19 @@ Failures = list[tuple[list["Row"], Exception]]
 class Row:
     """One choice of a job. `tokens`: the prompt and the answer's tokens that have been read from the device."""
 
-    def __init__(self, job: Job, choice: int, tokens: list[int], slot: BatchSlot) -> None:
-        """`slot` holds all `tokens` but the last. If there are more than the prompt's, the row continues an answer."""
+    def __init__(
+        self, job: Job, choice: int, tokens: list[int], slot: BatchSlot, logits: mx.array | None = None
+    ) -> None:
+        """`slot` holds all `tokens` but the last or, if the `logits` (1, vocab_size) after them are known, all of them.
+
+        If there are more than the prompt's, the row continues an answer.
+        """
         self.job = job
         self.choice = choice
         self.tokens = tokens
         self.slot = slot
+        self.logits = logits
+        """The logits of the row's first draw; None: it has been launched, or needs a pass."""
         self.launched_tokens = len(tokens) - len(job.prompt)
         self.ended = False
         self.cacheable = True
@@ -105,6 +112,7 @@ class Rows:
         self._masks = Masks(model.vocab_size)
         self._active: list[Row] = []  # in the batch's and the sampler's order
         self._joining: list[Row] = []
+        self._starting: list[Row] = []  # rows that have the logits of their first draw; then they join the batch
         self._inputs: mx.array | None = None  # (rows,): the next token of each active row
         self._unread: deque[tuple[list[Row], Draw]] = deque()
         self._masked_logits: tuple[mx.array, MaskFuture] | None = (
@@ -124,17 +132,20 @@ class Rows:
     @property
     def is_idle(self) -> bool:
         """Whether a step would have nothing to do."""
-        return not (self._active or self._joining or self._unread or self._stale)
+        return not (self._active or self._joining or self._starting or self._unread or self._stale)
 
     def join(self, row: Row) -> None:
         """Let a row decode from the next step on."""
-        self._joining.append(row)
+        (self._joining if row.logits is None else self._starting).append(row)
 
     def leave(self, row: Row) -> None:
         """Stop a row; none of its later tokens are delivered."""
         row.ended = True
         if row in self._joining:
             self._joining.remove(row)
+        if row in self._starting:
+            self._starting.remove(row)
+            self._save_prompt(row)
 
     def drop_all(self) -> None:
         """Forget all rows and what was computed for them, without reading it."""
@@ -142,7 +153,7 @@ class Rows:
             wait([self._masked_logits[1]])  # until then another thread uses the grammars' states
         self._batch.drop_all()
         self._sampler = Sampler(self._model.vocab_size, self._share_tokens)
-        self._active, self._joining, self._inputs = [], [], None
+        self._active, self._joining, self._starting, self._inputs = [], [], [], None
         self._unread.clear()
         self._masked_logits, self._stale, self.read_draws = None, False, self.launched_draws
 
@@ -153,6 +164,7 @@ class Rows:
         """Launch the next token of every row and read those that were launched before; return them, and failures."""
         failed = self._draw_with_masks()
         logits, broken = self._forward()
+        logits = self._start(logits)
         drawn: list[DrawnToken] = []
         if logits is not None and any(row.grammar for row in self._active):
             # On a fast GPU, the host takes as long to launch as the device to compute: neither may wait.
@@ -207,6 +219,23 @@ class Rows:
             self._inputs = None
         return logits, failed
 
+    def _start(self, logits: mx.array | None) -> mx.array | None:
+        """Let the starting rows take part in this step's draw, after those of `logits`; return the logits of all.
+
+        They join the batch with their first tokens in the next step.
+        """
+        starting, self._starting = self._starting, []
+        if not starting:
+            return logits
+        known = [] if logits is None else [logits]
+        for row in starting:
+            assert row.logits is not None
+            known.append(row.logits)
+            self._sampler.add(row.job.params, row.job.prompt, row.choice, row.answer_tokens)
+        self._active = self._active + starting
+        self._stale = True
+        return mx.concatenate(known) if len(known) > 1 else known[0]
+
     def _drop_failed(self, broken: SlotFailures) -> Failures:
         failed = [([row for row in self._active if row.slot in slots], error) for slots, error in broken]
         if failed:
@@ -249,13 +278,22 @@ class Rows:
         for row in self._active:
             row.launched_tokens += 1
 
-    def _save(self, row: Row, cache: Cache) -> None:
+    def _save(self, row: Row, cache: Cache, beyond: int = 0) -> None:
+        """Save a row's cache, without its last `beyond` tokens, in the prefix cache."""
         if row.cacheable:
-            self._store.save(row.tokens[: row.slot.length], cache, row.job.spans, row.job.cache_scope)
+            tokens = row.tokens[: row.slot.length - beyond]
+            self._store.save(tokens, cache, row.job.spans, row.job.cache_scope, beyond)
+
+    def _save_prompt(self, row: Row) -> None:
+        """Save what a row holds before its first step: as much of it as the same prompt could use."""
+        row.logits = None
+        self._save(row, self._batch.extract(row.slot), beyond=1)
 
     def _arrange(self, staying: list[Row]) -> None:
         """Form the batch of the rows that stay and those that join, in the batch's order; save rows that leave."""
         for row in self._active:
+            if row.logits is not None:
+                self._save_prompt(row)
             if not row.wants_more:
                 self._save(row, self._batch.extract(row.slot))
         joining, self._joining = self._joining, []

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching.batched_cache import capacity_for
 from orchard.engine.batching.job import MediaSpan
 from orchard.engine.batching.layer_kinds import Footprint, LayerKind, layer_kind_of
-from orchard.engine.batching.model import LanguageModel
+from orchard.engine.batching.model import LanguageModel, on_cuda
 from orchard.engine.prefix_cache.cache import Match, Miss, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
-from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope, Cut, State, media_ids
+from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope, Cut, Stack, State, media_ids
 
 _WRITE_BACK_BYTES = 32 * 2**20
 _SECONDS_BETWEEN_LOOKS = 0.01
@@ -119,6 +120,8 @@ def restore_cache(cache: Cache, pieces: Sequence[tuple[Cut, int]], state: State 
 
     `pieces`: each cut, and how many of its first tokens to use. `state`: a snapshot, for layers that can't be cut.
     """
+    if on_cuda():
+        pieces = _join_stacks(pieces, length)
     cuts = [(_group_by_layer(piece), used) for piece, used in pieces]
     states = _group_by_layer(state) if state else {}
     for name, layer in named_layers(cache):
@@ -127,6 +130,23 @@ def restore_cache(cache: Cache, pieces: Sequence[tuple[Cut, int]], state: State 
         if kind.cut:
             own = [{index: array[:, :, :used] for index, array in piece[name].items()} for piece, used in cuts]
         kind.restore(layer, own, length)
+
+
+def _join_stacks(pieces: Sequence[tuple[Cut, int]], length: int) -> Sequence[tuple[Cut, int]]:
+    """Join pieces whose stacks are alike, with free room at the end; return one piece, or the pieces as they are.
+
+    On CUDA a launch takes longer than a small copy, and there is one for each piece, but not for each layer.
+    """
+    names = [[stack.names for stack in piece.stacks] for piece, _ in pieces]
+    if not (names and names[0]) or any(own != names[0] for own in names):
+        return pieces
+    joined: dict[str, mx.array] = {}
+    for place, stack in enumerate(pieces[0][0].stacks):
+        parts = [piece.stacks[place].array[:, :, :used] for piece, used in pieces]
+        layers, heads, _, width = stack.array.shape
+        parts.append(mx.zeros((layers, heads, capacity_for(length) - length, width), stack.array.dtype))
+        joined |= Stack(stack.names, mx.concatenate(parts, axis=2)).split()
+    return [(Cut(joined), capacity_for(length))]
 
 
 def _group_by_layer(state: State) -> dict[str, dict[int, mx.array]]:

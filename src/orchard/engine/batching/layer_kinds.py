@@ -24,7 +24,6 @@ import mlx.core as mx
 from msgspec import Struct
 
 from orchard.engine.batching.batched_cache import (
-    GROWTH,
     KeptTokens,
     Lengths,
     PlacedArrays,
@@ -201,10 +200,12 @@ def _restore_kv(layer: Any, pieces: list[dict[int, mx.array]], length: int) -> N
     rows = [list(piece.values()) for piece in pieces]
     if hasattr(layer, "bits"):
         rows = [_quantize_arrays(row, layer) if len(row) == 2 else row for row in rows]
-    # Add free room: mlx-lm's cache would copy everything once more to make it for the next token.
-    free = GROWTH - length % GROWTH
-    rows.append([mx.zeros((*array.shape[:2], free, array.shape[3]), array.dtype) for array in rows[0]])
-    _fill_layer(layer, [mx.concatenate(list(arrays), axis=2) for arrays in zip(*rows, strict=True)], length)
+    if (have := sum(row[0].shape[2] for row in rows)) == length:
+        # Add free room: mlx-lm's cache would copy everything once more to make it for the next token.
+        free = capacity_for(length) - have
+        rows.append([mx.zeros((*array.shape[:2], free, array.shape[3]), array.dtype) for array in rows[0]])
+    arrays = rows[0] if len(rows) == 1 else [mx.concatenate(list(own), axis=2) for own in zip(*rows, strict=True)]
+    _fill_layer(layer, arrays, length)
 
 
 class BatchedRotatingKVCache(PlacedArrays):

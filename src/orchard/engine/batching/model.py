@@ -1,7 +1,7 @@
 """The interface of a language model to the engine, and helpers that tell MLX's device."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 from zlib import crc32
 
@@ -85,6 +85,11 @@ def cuda_kernel(name: str, inputs: list[str], outputs: list[str], source: str, h
     return mx.fast.cuda_kernel(f"{name}_{crc32((header + source).encode()):08x}", inputs, outputs, source, header)
 
 
+LogitsAt = Callable[[mx.array, list[Any], Sequence[int]], mx.array]
+"""Reads tokens (rows, n) as `LanguageModel.forward` does; returns the lazy logits (rows, vocab_size) after one token of
+each row, whose places it gets. No other logits are computed."""
+
+
 class LanguageModel(Protocol):
     """A loaded language model. Only the engine's thread calls its methods."""
 
@@ -120,6 +125,10 @@ class LanguageModel(Protocol):
 
     def drop_all(self) -> None:
         """Forget what is kept between requests, such as encoded media."""
+
+    @property
+    def logits_at(self) -> LogitsAt | None:
+        """See `LogitsAt`; None: the model always computes the logits of all tokens."""
 
     def hidden_states(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
         """Read tokens as `forward` does, but return the lazy last hidden states (rows, n, width), from which logits

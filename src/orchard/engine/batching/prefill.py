@@ -9,7 +9,7 @@ first attention of a size takes 50 ms or more longer. So even a single prompt is
 """
 
 from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import mlx.core as mx
 
@@ -31,7 +31,8 @@ _REACH_BITS = 3  # of the places that it attends to: at most a quarter more
 class Prefill:
     """Reads tokens into a new cache: all but the last one, which is the first input in decode.
 
-    If the hidden state of the last token is wanted, it reads all of them.
+    If the hidden state of the last token is wanted, it reads all of them. So it does if the logits after it are wanted,
+    unless only the last token is left: a pass of its own would cost no less than the first step of decode.
     """
 
     def __init__(
@@ -46,12 +47,13 @@ class Prefill:
         scoring: Scoring | None = None,
         scored_tokens: int = 0,
         wants_hidden_state: bool = False,
+        wants_logits: bool = False,
     ) -> None:
         """Begin with what the prefix cache has of `tokens`. `boundaries`: see `Job`.
 
         `spans`, `scope`, `embed`: see `Job`; `tokens` may continue after the job's prompt. `scoring` scores the token
         after each one that is read, but not after the first `scored_tokens`, where that is done already. So only those
-        may come from the prefix cache.
+        may come from the prefix cache. `wants_logits`: only for tokens that are read by their ids, not scored.
         """
         self.tokens = tokens
         self.scoring = scoring
@@ -59,6 +61,9 @@ class Prefill:
         self.wants_hidden_state = wants_hidden_state
         self.hidden_state: mx.array | None = None
         """The last hidden state (width,), if it is wanted and all tokens have been launched."""
+        self._wants_logits = wants_logits
+        self.logits: mx.array | None = None
+        """The logits (1, vocab_size) after the last token, if they are wanted and all tokens have been launched."""
         self._spans = spans
         self._scope = scope
         self._embed = embed
@@ -83,7 +88,10 @@ class Prefill:
     @property
     def tokens_left(self) -> int:
         """How many tokens are left to read."""
-        return len(self.tokens) - (0 if self.wants_hidden_state else 1) - self.tokens_read
+        left = len(self.tokens) - self.tokens_read
+        if self._wants_logits:
+            return left if left > 1 else 0
+        return left if self.wants_hidden_state else left - 1
 
     @property
     def position_delta(self) -> int:
@@ -121,6 +129,10 @@ class Prefill:
         if self.wants_hidden_state and stop == len(self.tokens):
             self.hidden_state = model.hidden_states(tokens, self.cache, **given)[0, -1].astype(mx.float32)
             results = [self.hidden_state]
+        elif self.ends_with_logits(stop):
+            assert model.logits_at
+            self.logits = model.logits_at(tokens, self.cache, [tokens.shape[1] - 1])
+            results = [self.logits]
         else:
             # Without scoring, only the cache is evaluated: MLX never computes the logits, which nobody reads.
             logits = model.forward(tokens, self.cache, **given)
@@ -129,6 +141,10 @@ class Prefill:
         self._move_to(stop)
         self.pending_arrays = [*results, *(layer.state for _, layer in named_layers(self.cache))]
         mx.async_eval(self.pending_arrays)  # type: ignore[no-untyped-call]
+
+    def ends_with_logits(self, stop: int) -> bool:
+        """Return whether the logits are wanted of the last token of a pass up to `stop`."""
+        return self._wants_logits and stop == len(self.tokens)
 
     def next_stop(self, count: int) -> int:
         """Return the place where the next chunk of at most `count` tokens ends."""
@@ -157,17 +173,21 @@ class Prefill:
             self._save(self._saves.pop(0))
         if self._stops and self._stops[0] == stop:
             self._stops.pop(0)
-        if not any(span.splits_at(stop) for span in self._spans):  # otherwise a cached prompt would split it
+        # A cached prompt must not split a span. At the prompt's end decode quantises, after it has saved the prompt.
+        if stop < len(self.tokens) and not any(span.splits_at(stop) for span in self._spans):
             self.cache = self._store.quantize_if_due(self.cache, stop)
 
     def take_shared_result(
         self, cache: Cache, stop: int, last: mx.array | None, pending_arrays: list[mx.array]
     ) -> None:
-        """Take over the result of a shared pass: a cache of the tokens up to `stop`, and the hidden state there.
+        """Take over the result of a shared pass: a cache of the tokens up to `stop`, and the hidden state (width,) or
+        the logits (vocab_size,) there, if they are wanted.
 
         The next `advance` counts it.
         """
-        if stop == len(self.tokens):
+        if last is not None and self.ends_with_logits(stop):
+            self.logits = last[None]
+        elif stop == len(self.tokens):
             self.hidden_state = last
         self.cache, self._arriving, self.pending_arrays = cache, stop, pending_arrays
 
@@ -195,9 +215,12 @@ class Prefill:
         return self._embeddings
 
     def save(self) -> None:
-        """Save what has been read so far in the prefix cache, unless it ends inside a medium."""
+        """Save what has been read so far in the prefix cache, unless it ends inside a medium.
+
+        Of a prompt that is read to its end, the same prompt could use all but the last token.
+        """
         if not any(span.splits_at(self.tokens_read) for span in self._spans):
-            self._save(self.tokens_read)
+            self._save(self.tokens_read - (self.logits is not None))
 
     def _save(self, place: int) -> None:
         """Save the cache up to a place in the last pass or at its end."""
@@ -212,24 +235,31 @@ def read_batch(model: LanguageModel, due: Sequence[tuple[Prefill, int]]) -> None
     stops = [prefill.next_stop(budget) for prefill, budget in due]
     mx.eval([prefill.pending_arrays for prefill, _ in due])
     rows = [(one.cache, one.tokens[one.tokens_read : stop]) for (one, _), stop in zip(due, stops, strict=True)]
-    wants_hidden_state = due[0][0].wants_hidden_state
-    caches, made, arrays = read_rows(model, rows, hidden=wants_hidden_state)
-    ends = [len(tokens) - 1 for _, tokens in rows]
-    last = [made[row, end].astype(mx.float32) if wants_hidden_state else None for row, end in enumerate(ends)]
-    arrays += [state for state in last if state is not None]
+    last: list[mx.array | None] = [None] * len(rows)
+    if due[0][0].wants_hidden_state:
+        caches, states, arrays = read_rows(model, rows, "hidden")
+        ends = [len(tokens) - 1 for _, tokens in rows]
+        last = [states[row, end].astype(mx.float32) for row, end in enumerate(ends)]
+    elif any(prefill.ends_with_logits(stop) for (prefill, _), stop in zip(due, stops, strict=True)):
+        caches, logits, arrays = read_rows(model, rows, "last")
+        last = [logits[row] for row in range(len(rows))]
+    else:
+        caches, _, arrays = read_rows(model, rows)
+    arrays += [one for one in last if one is not None]
     mx.async_eval(arrays)  # type: ignore[no-untyped-call]
-    for (prefill, _), cache, stop, state in zip(due, caches, stops, last, strict=True):
-        prefill.take_shared_result(cache, stop, state, arrays)
+    for (prefill, _), cache, stop, one in zip(due, caches, stops, last, strict=True):
+        prefill.take_shared_result(cache, stop, one, arrays)
 
 
 def read_rows(
-    model: LanguageModel, rows: Sequence[tuple[Cache, list[int]]], *, hidden: bool = False
+    model: LanguageModel, rows: Sequence[tuple[Cache, list[int]]], output: Literal["all", "hidden", "last"] = "all"
 ) -> tuple[list[Cache], mx.array, list[mx.array]]:
     """Read the tokens of each row (cache, tokens) in one pass; return the rows' new caches, the output, all arrays.
 
-    The output is the logits, or the last `hidden` states, (rows or more, tokens or more, width). Everything is lazy;
-    the arrays are those of the new caches, to be evaluated. The caches given don't change: either all or none must be
-    empty. Raise an exception if a layer is not a KVCache or its quantised form.
+    The output: the logits, or the last hidden states, (rows or more, tokens or more, width), or the logits after each
+    row's last token, (rows or more, vocab_size). Everything is lazy; the arrays are those of the new caches, to be
+    evaluated. The caches given don't change: either all or none must be empty. Raise an exception if a layer is not a
+    KVCache or its quantised form.
     """
     lengths = [int(cache[0].offset) for cache, _ in rows]
     spare = _round_to_power(len(rows)) - len(rows)
@@ -238,8 +268,13 @@ def read_rows(
     batched = [_batch_layer(same, known, spare) for same in zip(*(cache for cache, _ in rows), strict=True)]
     views = [AttentionView([layer], [], known.array) for layer in batched]
     padded = [tokens + tokens[:1] * (count - len(tokens)) for _, tokens in rows]
-    read = model.hidden_states if hidden else model.forward
-    made = read(mx.array(padded + padded[:1] * spare, mx.uint32), views)
+    given = mx.array(padded + padded[:1] * spare, mx.uint32)
+    if output == "last":
+        assert model.logits_at
+        ends = [len(tokens) - 1 for _, tokens in rows]
+        made = model.logits_at(given, views, ends + ends[:1] * spare)
+    else:
+        made = (model.hidden_states if output == "hidden" else model.forward)(given, views)
     caches = [
         [layer.extract(row, length + len(tokens)) for layer in batched]
         for row, (length, (_, tokens)) in enumerate(zip(lengths, rows, strict=True))
@@ -247,12 +282,17 @@ def read_rows(
     return caches, made, [array for layer in batched for array in layer.arrays]
 
 
-def warm_up_prefill(model: LanguageModel, most: int) -> Generator[None, None, None]:
-    """Run passes of all sizes over new prompts: up to 512 tokens each, `most` together; each pass is a unit."""
+def warm_up_prefill(model: LanguageModel, most: int, *, logits: bool = False) -> Generator[None, None, None]:
+    """Run passes of all sizes over new prompts: up to 512 tokens each, `most` together; each pass is a unit.
+
+    `logits`: the passes compute those after the prompts, too.
+    """
+    output: Literal["all", "last"] = "last" if logits else "all"
     for count in sorted({_pass_size(0, tokens)[0] for tokens in range(1, 8 * _MIN_ROW_TOKENS + 1)}):
         rows = 1
         while rows * count <= most:
-            mx.eval(read_rows(model, [(model.new_cache(), [0] * count)] * rows)[2])
+            _, made, arrays = read_rows(model, [(model.new_cache(), [0] * count)] * rows, output)
+            mx.eval(arrays, made if output == "last" else ())
             rows *= 2
             yield
 

@@ -117,7 +117,7 @@ class SpeculatingRows(Rows):
         """See `Rows`. A step that verifies proposed tokens reads all of its draws."""
         failed: Failures = []
         drawn: list[DrawnToken] = []
-        if self._is_worth_reading():
+        if not self._starting and self._is_worth_reading():
             failed, drawn = self._draw_with_masks(), self.read()
             proposals = self._propose()
             if proposals.by_row or self._must_reread:

@@ -86,6 +86,7 @@ class HeadedModel:
         self.vocab_size = model.vocab_size
         self.eos_token_ids = model.eos_token_ids
         self.fingerprint = f"{model.fingerprint} {head.fingerprint}"
+        self.logits_at = None  # a row must be read up to its last token: its last hidden state can't be cut
         self.has_failed = False
         """Whether the head has raised since, so that its keys and values are useless."""
         self.plain = model

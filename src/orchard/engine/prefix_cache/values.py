@@ -82,15 +82,44 @@ class State:
         return cls(made)
 
 
+_MOST_STACKED = 8  # arrays; a prefix that is read takes as much memory again for so many
+
+
+class Stack(NamedTuple):
+    """Arrays of one form, (1, heads, tokens, width), and their names, as one array (names, heads, tokens, width)."""
+
+    names: tuple[str, ...]
+    array: mx.array
+
+    def split(self) -> dict[str, mx.array]:
+        """Return the arrays, which share the stack's memory."""
+        return {name: self.array[place : place + 1] for place, name in enumerate(self.names)}
+
+
 class Cut(State):
     """The keys and values of a run of tokens: arrays (1, heads, tokens, width)."""
 
+    stacks: Sequence[Stack] = ()
+    """All arrays, if they lie in stacks."""
+
     def part(self, begin: int, end: int) -> "Cut":
-        """Copy the tokens from `begin` to `end`; the device may still copy when this returns."""
-        arrays = {name: mx.contiguous(array[:, :, begin:end]) for name, array in self.arrays.items()}
+        """Copy the tokens from `begin` to `end` into stacks; the device may still copy when this returns."""
+        if self.stacks:
+            stacks = [Stack(names, mx.contiguous(array[:, :, begin:end])) for names, array in self.stacks]
+        else:
+            alike: dict[object, list[str]] = {}
+            for name, array in self.arrays.items():
+                alike.setdefault((array.dtype, array.shape[1], array.shape[3]), []).append(name)
+            stacks = [
+                Stack(names, mx.concatenate([self.arrays[name][:, :, begin:end] for name in names]))
+                for same in alike.values()
+                for names in (tuple(same[at : at + _MOST_STACKED]) for at in range(0, len(same), _MOST_STACKED))
+            ]
         # A lazy copy would keep all of this alive, which the budget doesn't count.
-        mx.async_eval(*arrays.values())  # type: ignore[no-untyped-call]
-        return Cut(arrays, self.scale)
+        mx.async_eval(*[stack.array for stack in stacks])  # type: ignore[no-untyped-call]
+        made = Cut({name: array for stack in stacks for name, array in stack.split().items()}, self.scale)
+        made.stacks = stacks
+        return made
 
 
 MEDIUM = 1 << 63
