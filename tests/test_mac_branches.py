@@ -77,6 +77,9 @@ BRANCHES = {
         "tests/backends/embeddings/test_service.py::test_a_gpu_reads_more_texts_in_a_pass"
     ),
     "backends/helper_process.py main": f"{_HERE}::test_a_helper_runs_without_a_limit_of_memory",
+    "backends/ranks/launch.py RankLauncher.memory_shares": (
+        "tests/backends/text/test_service_options.py::test_ranks_share_the_memory_of_one_machine_unless_each_has_a_gpu"
+    ),
     "backends/ranks/launch.py _local_gpus": f"{_HERE}::test_ranks_share_no_gpu",
     "backends/ranks/parallel.py choose_backend": f"{_HERE}::test_ranks_share_no_gpu",
     "device/memory.py processor": "tests/device/test_memory.py::test_what_models_compute_with",
@@ -167,6 +170,10 @@ METAL_PATHS = {
     "engine/batching/batched_cache.py select_states": (
         "MLX's operations",
         "tests/engine/batching/test_batched_cache.py::test_a_state_is_the_one_behind_the_kept_tokens",
+    ),
+    "engine/batching/kv_cache.py restore_cache": (
+        "a copy for each piece and layer",
+        "tests/engine/batching/test_kv_cache.py::test_parts_of_a_piece",
     ),
     "engine/batching/layer_views.py AttentionView.make_mask": (
         "a mask for each group of rows",

@@ -219,6 +219,7 @@ def store_calibration(model: LanguageModel, options: TextOptions) -> None:
         tokens_per_second=1e4,
         measured_at=time.time(),
         in_pieces=True,
+        draws_from_prompt=True,
         verify_mode=VerifyMode.TOGETHER,
         work=estimate_step_work(model),
     )

@@ -50,7 +50,9 @@ def result(kind: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
 def load(kind: str) -> tuple[Any, Any]:
     """Return a network and its tokenizer."""
     if kind == "text":
-        return mlx_lm.load(str(MODEL_PATH))[:2]
+        network, tokenizer, *_ = mlx_lm.load(str(MODEL_PATH))
+        return network, tokenizer
+    model: Any
     model, processor = mlx_vlm.load(str(VISION_MODEL_PATH))
     return lambda tokens: model.language_model(tokens).logits, processor.tokenizer
 

@@ -279,7 +279,7 @@ async def test_options_of_the_cache_hold(vision_folder: Folders) -> None:
     folder, task = vision_folder("qwen3_vl"), ask(said(image(1), "What is blue?"))
     async with serving(folder, VisionService) as caller:
         told = await answer(caller, task)
-    given: list[dict[str, int]] = [
+    given: list[dict[str, Any]] = [
         {"prefill_step_size": 16},
         {"max_kv_size": 100},
         {"kv_bits": 8, "kv_group_size": 32},  # eight bits are enough for these few tokens
@@ -311,7 +311,8 @@ async def test_an_adapter_holds_beside_pictures(vision_folder: Folders, tmp_path
     task = ask(said(image(1), "What is blue?"))
     async with serving(folder, VisionService) as caller:
         assert await answer(caller, task) != expected
-    for options in ({}, {"kv_bits": 8, "kv_group_size": 32}):
+    given: list[dict[str, Any]] = [{}, {"kv_bits": 8, "kv_group_size": 32}]
+    for options in given:
         async with serving(folder, VisionService, adapter_path=str(tmp_path), **options) as caller:
             assert await answer(caller, task) == expected
 

@@ -123,7 +123,10 @@ def test_recurrent_states_have_no_way_back() -> None:
     assert {kind: kv_cache.looks_back(network(kind).new_cache()) for kind in kinds} == kinds
 
 
-def test_part_of_a_piece() -> None:
+@pytest.mark.parametrize("joins_stacks", [True, False])
+def test_parts_of_a_piece(joins_stacks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On CUDA, the layers' parts are joined together."""
+    monkeypatch.setattr(kv_cache, "on_cuda", lambda: joins_stacks)
     model = network("qwen3")
     tokens = prompt(1, 40)
     piece = kv_cache.cut_cache(read(model, tokens), 0, 40)
