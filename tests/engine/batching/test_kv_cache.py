@@ -46,7 +46,7 @@ def read(model: LanguageModel, tokens: list[int], *lengths: int) -> list[Any]:
 
 
 def brought_back(model: LanguageModel, cache: list[Any], length: int, *cuts: int, stacked: bool = False) -> list[Any]:
-    """Give a cache made of pieces that end at these places; `stacked`: they are copies, as the prefix cache has them."""
+    """Give a cache made of pieces that end at these places; `stacked`: copies, as the prefix cache has them."""
     places = [0, *(place for place in cuts if place < length), length]
     pairs = list(itertools.pairwise(places))
     pieces = [(kv_cache.cut_cache(cache, start, stop), stop - start) for start, stop in pairs]
