@@ -100,6 +100,7 @@ def test_parts_lie_in_stacks_of_one_form() -> None:
     assert [len(stack.names) for stack in part.stacks] == [8, 4, 1, 1]
     for cut, begin, stop in ((part, 1, 8), (part.part(2, 5), 3, 6)):
         assert same(cut, Cut({name: array[:, :, begin:stop] for name, array in whole.arrays.items()}))
+        assert list(cut.arrays) == list(whole.arrays)
 
 
 def test_nothing_can_be_cut_too() -> None:
