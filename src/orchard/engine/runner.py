@@ -264,6 +264,7 @@ class Runner:
 
     def _step(self) -> None:
         self.store.settle(self._rows.read_draws, self._rows.launched_draws + 2)  # a step launches one draw
+        self._rows.save_prompts()
         complete, self._complete = self._complete, []
         for job_id in complete:
             self._guard(job_id, self._start_rows)
