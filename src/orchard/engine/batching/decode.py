@@ -38,7 +38,7 @@ class Row:
         self.tokens = tokens
         self.slot = slot
         self.logits = logits
-        """The logits of the row's first draw; None: it has been launched, or needs a pass."""
+        """The logits of the row's first draw, until its prompt is saved; None: the draw needs a pass."""
         self.launched_tokens = len(tokens) - len(job.prompt)
         self.ended = False
         self.cacheable = True
