@@ -309,10 +309,13 @@ def _view_layers(batched: Sequence[Any], lengths: mx.array) -> list[Any]:
     return [AttentionView([layer], [], lengths) for layer in batched]
 
 
-def warm_up_prefill(model: LanguageModel, most: int, *, logits: bool = False) -> Generator[None, None, None]:
+def warm_up_prefill(
+    model: LanguageModel, most: int, *, logits: bool = False, traced: bool = False
+) -> Generator[None, None, None]:
     """Run passes of all sizes over new prompts: up to 512 tokens each, `most` together; each pass is a unit.
 
-    `logits`: the passes compute those after the prompts, too.
+    `logits`: the passes compute those after the prompts, too. `traced`: a pass may be traced, which has other kernels,
+    since it joins operations.
     """
     output: Literal["all", "last"] = "last" if logits else "all"
     for count in sorted({_pass_size(0, tokens)[0] for tokens in range(1, 8 * _MIN_ROW_TOKENS + 1)}):
@@ -322,6 +325,11 @@ def warm_up_prefill(model: LanguageModel, most: int, *, logits: bool = False) ->
             mx.eval(arrays, made if output == "last" else ())
             rows *= 2
             yield
+    for rows in (1, 2) if logits and traced else ():
+        caches, *_ = read_rows(model, [(model.new_cache(), [0])] * rows)
+        _, made, arrays = read_rows(model, [(cache, [0]) for cache in caches], "last", TracedPasses(0))
+        mx.eval(arrays, made)
+        yield
 
 
 def _round_to_power(rows: int) -> int:
