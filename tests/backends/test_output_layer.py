@@ -69,15 +69,19 @@ def test_logits_after_one_token_of_each_row(kind: str, tmp_path: Path) -> None:
     both = mx.concatenate([TOKENS, TOKENS[:, ::-1]])
     expected = model.forward(both, model.new_cache())
     for places in ([4, 1], [0, 0]):
-        made = model.logits_at(both, model.new_cache(), places)
+        made = model.logits_at(both, model.new_cache(), mx.array(places))
         check_close(made, expected[mx.arange(2), mx.array(places)], kind)
-    check_close(model.logits_at(TOKENS, model.new_cache(), [3]), model.forward(TOKENS, model.new_cache())[:, 3], kind)
+    check_close(
+        model.logits_at(TOKENS, model.new_cache(), mx.array([3])), model.forward(TOKENS, model.new_cache())[:, 3], kind
+    )
 
 
 def test_logits_of_a_vision_model(vision_folder: Callable[[str], Path]) -> None:
     model = vision.load_vision_model(str(vision_folder("qwen3_vl")))
     assert model.logits_at
-    check_close(model.logits_at(TOKENS, model.new_cache(), [3]), model.forward(TOKENS, model.new_cache())[:, 3])
+    check_close(
+        model.logits_at(TOKENS, model.new_cache(), mx.array([3])), model.forward(TOKENS, model.new_cache())[:, 3]
+    )
 
 
 def test_a_pass_for_hidden_states_leaves_the_network_as_it_was(tmp_path: Path) -> None:
@@ -87,7 +91,7 @@ def test_a_pass_for_hidden_states_leaves_the_network_as_it_was(tmp_path: Path) -
     logits = model.forward(TOKENS, model.new_cache())
     model.hidden_states(TOKENS, model.new_cache())
     assert model.logits_at
-    model.logits_at(TOKENS, model.new_cache(), [0])
+    model.logits_at(TOKENS, model.new_cache(), mx.array([0]))
     assert [type(module) for module in model.network.modules()] == kinds
     assert mx.array_equal(model.forward(TOKENS, model.new_cache()), logits)
 

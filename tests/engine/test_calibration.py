@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
@@ -291,8 +290,8 @@ def test_logits_of_another_place() -> None:
     model = Other(network("qwen3"))
     assert not calibration.draws_from_prompt(model, TextOptions())
 
-    def before_the_last(tokens: mx.array, cache: list[Any], places: Sequence[int]) -> mx.array:
-        return model.forward(tokens, cache)[:, places[0] - 1]
+    def before_the_last(tokens: mx.array, cache: list[Any], places: mx.array) -> mx.array:
+        return model.forward(tokens, cache)[:, -2]
 
     model.logits_at = before_the_last
     assert not calibration.draws_from_prompt(model, TextOptions())

@@ -79,10 +79,11 @@ def test_a_row_alone_takes_one_pass_less(kind: str) -> None:
 
 
 @every_kind
-@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize(("batched", "traced"), [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("chunk", [7, 512])
-def test_company_changes_nothing(kind: str, batched: bool, chunk: int) -> None:
-    runner, _ = counted_runner(kind, batched_prefill=batched, limits=Limits(64, 2**40, chunk=chunk, idle_chunk=chunk))
+def test_company_changes_nothing(kind: str, batched: bool, traced: bool, chunk: int) -> None:
+    limits = Limits(64, 2**40, chunk=chunk, idle_chunk=chunk)
+    runner, _ = counted_runner(kind, batched_prefill=batched, traced=traced, limits=limits)
     for _ in range(2):  # the second time the prompts are cached
         course = run(
             runner,
@@ -137,6 +138,20 @@ def test_keys_and_values_that_are_quantised_about_there(start: int) -> None:
         outcome = run(runner, [job]).outcomes["a"]
         assert outcome.begun[0].cached_tokens == cached
         assert outcome.tokens == alone(network("qwen3"), job, **options)
+
+
+def test_later_turns_of_one_size_are_traced() -> None:
+    """With the logits of each turn's own last token, wherever the turn ends."""
+    runner, model = counted_runner("qwen3", batched_prefill=True, traced=True)
+    text = prompt(1, 40)
+    for turn in range(6):
+        model.pieces = 0
+        job = greedy("a", text, 3)
+        outcome = run(runner, [job]).outcomes["a"]
+        assert outcome.tokens == alone(network("qwen3"), job)
+        # The third pass of a size is traced, which calls the model; after that, nothing does.
+        assert model.pieces == (turn < 4)
+        text = [*text, *outcome.tokens[0], *prompt(2 + turn, 5 + turn)]
 
 
 @every_kind

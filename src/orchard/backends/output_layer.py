@@ -42,18 +42,16 @@ class OutputLayer:
             run()
         return seen[-1]
 
-    def run_at(self, run: Callable[[], mx.array], places: Sequence[int]) -> mx.array:
+    def run_at(self, run: Callable[[], mx.array], places: mx.array) -> mx.array:
         """Return the lazy logits (rows, vocab_size) of `run`, which lets the network read tokens (rows, n).
 
-        Row i has those after its token at `places[i]`; no others are computed.
+        Row i has those after its token at `places[i]`, (rows,); no others are computed.
         """
 
         def cut(inputs: mx.array) -> mx.array:
             if inputs.ndim == 2:  # the layer embeds the tokens, too
                 return inputs
-            if len(places) == 1:
-                return inputs[:, places[0] : places[0] + 1]
-            return inputs[mx.arange(len(places)), mx.array(list(places))][:, None]
+            return mx.take_along_axis(inputs, places[:, None, None], axis=1)
 
         with _watch_calls([self._layer], lambda layer, inputs, made: None, cut):
             return run()[:, 0]

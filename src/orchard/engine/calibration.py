@@ -185,7 +185,11 @@ def draws_from_prompt(model: LanguageModel, options: TextOptions) -> bool:
         for piece in earlier:
             model.forward(mx.array([piece], mx.uint32), cache)
         tokens = mx.array([last], mx.uint32)
-        return model.forward(tokens, cache)[:, -1] if len(last) == 1 else logits_at(tokens, cache, [len(last) - 1])
+        return (
+            model.forward(tokens, cache)[:, -1]
+            if len(last) == 1
+            else logits_at(tokens, cache, mx.array([len(last) - 1]))
+        )
 
     prompt = _PROBES[-1]
     half = len(prompt) // 2

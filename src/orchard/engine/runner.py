@@ -26,6 +26,7 @@ from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.batching.prefill import group_by_length, read_batch
 from orchard.engine.batching.speculating_rows import SpeculatingRows, VerifyError
+from orchard.engine.batching.traced_pass import TracedPasses
 from orchard.engine.calibration import Calibration
 from orchard.engine.job_size import JobSizes
 from orchard.engine.memory import MemoryGiver, Shares, Use
@@ -41,6 +42,7 @@ from orchard.engine.work import Results, Work
 
 log = logging.getLogger("orchard.engine")
 
+_PREFILLS_BEFORE_TRACE = 2  # tracing takes about as long as a pass without a trace
 T = TypeVar("T")
 
 
@@ -78,6 +80,7 @@ class Runner:
         if speculation:
             self._rows = SpeculatingRows(model, batch, store, speculation, lambda: self._scheduler.room)
         self._batch = batch
+        self._traced_prefill = TracedPasses(_PREFILLS_BEFORE_TRACE) if batch.traced else None
         self._scheduler = scheduler or Scheduler(limits, price)
         self._lap = PrefillLap(price) if price else None
         self._price = price
@@ -261,6 +264,7 @@ class Runner:
 
     def _step(self) -> None:
         self.store.settle(self._rows.read_draws, self._rows.launched_draws + 2)  # a step launches one draw
+        self._rows.save_prompts()
         complete, self._complete = self._complete, []
         for job_id in complete:
             self._guard(job_id, self._start_rows)
@@ -385,7 +389,8 @@ class Runner:
         """Prefill these prompts in one pass. If it raises, prefill each alone, since any of them may be the cause."""
         if self._batch_key(pieces[0][0]) is not pieces[0][0]:
             try:
-                read_batch(self._model, [(work.prefills[0][0], tokens) for work, tokens in pieces])
+                due = [(work.prefills[0][0], tokens) for work, tokens in pieces]
+                read_batch(self._model, due, self._traced_prefill)
             except Exception as error:
                 self._check_error(error)
                 log.warning("reading %d prompts in one pass failed; each is read alone", len(pieces), exc_info=error)

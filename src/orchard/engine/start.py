@@ -392,7 +392,9 @@ class _Start:
         """Run every kind of step once."""
         yield from warm_up_every_way(self.trial())
         if self.found.batched_prefill:  # padding may double the tokens
-            yield from warm_up_prefill(self._model, 2 * _MOST_TOKENS_A_STEP, logits=self.found.draws_from_prompt)
+            yield from warm_up_prefill(
+                self._model, 2 * _MOST_TOKENS_A_STEP, logits=self.found.draws_from_prompt, traced=on_cuda()
+            )
         if not (self._speculates and self.verifies):
             return
         for ways, counts in _rehearsals():

@@ -45,11 +45,13 @@ def read(model: LanguageModel, tokens: list[int], *lengths: int) -> list[Any]:
     return cache
 
 
-def brought_back(model: LanguageModel, cache: list[Any], length: int, *cuts: int) -> list[Any]:
-    """Give a cache made of pieces that end at these places; of the last one, more was cut than is used."""
+def brought_back(model: LanguageModel, cache: list[Any], length: int, *cuts: int, stacked: bool = False) -> list[Any]:
+    """Give a cache made of pieces that end at these places; `stacked`: copies, as the prefix cache has them."""
     places = [0, *(place for place in cuts if place < length), length]
     pairs = list(itertools.pairwise(places))
     pieces = [(kv_cache.cut_cache(cache, start, stop), stop - start) for start, stop in pairs]
+    if stacked:
+        pieces = [(piece.part(0, used), used) for piece, used in pieces]
     restored = model.new_cache()
     kv_cache.restore_cache(
         restored, pieces, kv_cache.snapshot_cache(cache) if kv_cache.needs_snapshot(cache) else None, length
@@ -69,6 +71,15 @@ def test_what_comes_back_goes_on(length: int, name: str) -> None:
     model = MODELS[name]()
     cache = read(model, prompt(length, length), length // 2)
     restored = brought_back(model, cache, length, 1, 7, 18)
+    check_alike(model, restored, cache, length)
+
+
+@pytest.mark.parametrize(("length", "name"), some([*itertools.product(AROUND, MODELS)], 2))
+def test_pieces_are_joined_in_stacks(length: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kv_cache, "on_cuda", lambda: True)
+    model = MODELS[name]()
+    cache = read(model, prompt(length, length), length // 2)
+    restored = brought_back(model, cache, length, 1, 7, 18, stacked=True)
     check_alike(model, restored, cache, length)
 
 

@@ -223,6 +223,7 @@ def test_the_sizes_that_are_tried_beforehand() -> None:
     finish(warm_up_prefill(model, 256))
     assert passes[:3] == [(1, 64), (2, 64), (4, 64)]
     assert passes[3:] == [(1, 128), (2, 128), (1, 192), (1, 256)]
+    assert len(list(warm_up_prefill(network("qwen3"), 256, logits=True, traced=True))) == len(passes) + 2
 
 
 def test_those_who_find_the_same_share_it_until_one_writes() -> None:

@@ -93,6 +93,16 @@ def test_a_part_owns_its_memory() -> None:
     assert mx.get_active_memory() - before <= part.nbytes + 2**14
 
 
+def test_parts_lie_in_stacks_of_one_form() -> None:
+    wide = {f"{layer}.{index}": mx.random.normal((1, 2, 9, 4)) for layer in range(6) for index in range(2)}
+    whole = Cut(wide | {"6.0": mx.random.normal((1, 1, 9, 4)), "6.1": mx.zeros((1, 2, 9, 4), mx.float16)})
+    part = whole.part(1, 8)
+    assert [len(stack.names) for stack in part.stacks] == [8, 4, 1, 1]
+    for cut, begin, stop in ((part, 1, 8), (part.part(2, 5), 3, 6)):
+        assert same(cut, Cut({name: array[:, :, begin:stop] for name, array in whole.arrays.items()}))
+        assert list(cut.arrays) == list(whole.arrays)
+
+
 def test_nothing_can_be_cut_too() -> None:
     nothing = Cut({}).part(2, 5)
     assert (nothing.nbytes, nothing.to_host()) == (0, {})

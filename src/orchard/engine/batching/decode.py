@@ -38,7 +38,7 @@ class Row:
         self.tokens = tokens
         self.slot = slot
         self.logits = logits
-        """The logits of the row's first draw; None: it has been launched, or needs a pass."""
+        """The logits of the row's first draw, until its prompt is saved; None: the draw needs a pass."""
         self.launched_tokens = len(tokens) - len(job.prompt)
         self.ended = False
         self.cacheable = True
@@ -146,6 +146,15 @@ class Rows:
         if row in self._starting:
             self._starting.remove(row)
             self._save_prompt(row)
+
+    def save_prompts(self) -> None:
+        """Save the prompts of the rows that drew their first tokens in the last step. A step begins with this.
+
+        Their first tokens don't wait for it, and the prompts that are looked up next find them.
+        """
+        for row in self._active:
+            if row.logits is not None:
+                self._save_prompt(row)
 
     def drop_all(self) -> None:
         """Forget all rows and what was computed for them, without reading it."""
@@ -292,8 +301,6 @@ class Rows:
     def _arrange(self, staying: list[Row]) -> None:
         """Form the batch of the rows that stay and those that join, in the batch's order; save rows that leave."""
         for row in self._active:
-            if row.logits is not None:
-                self._save_prompt(row)
             if not row.wants_more:
                 self._save(row, self._batch.extract(row.slot))
         joining, self._joining = self._joining, []

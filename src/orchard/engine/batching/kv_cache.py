@@ -146,7 +146,7 @@ def _join_stacks(pieces: Sequence[tuple[Cut, int]], length: int) -> Sequence[tup
         layers, heads, _, width = stack.array.shape
         parts.append(mx.zeros((layers, heads, capacity_for(length) - length, width), stack.array.dtype))
         joined |= Stack(stack.names, mx.concatenate(parts, axis=2)).split()
-    return [(Cut(joined), capacity_for(length))]
+    return [(Cut({name: joined[name] for name in pieces[0][0].arrays}), capacity_for(length))]
 
 
 def _group_by_layer(state: State) -> dict[str, dict[int, mx.array]]:

@@ -85,9 +85,9 @@ def cuda_kernel(name: str, inputs: list[str], outputs: list[str], source: str, h
     return mx.fast.cuda_kernel(f"{name}_{crc32((header + source).encode()):08x}", inputs, outputs, source, header)
 
 
-LogitsAt = Callable[[mx.array, list[Any], Sequence[int]], mx.array]
+LogitsAt = Callable[[mx.array, list[Any], mx.array], mx.array]
 """Reads tokens (rows, n) as `LanguageModel.forward` does; returns the lazy logits (rows, vocab_size) after one token of
-each row, whose places it gets. No other logits are computed."""
+each row, whose places (rows,) it gets. No other logits are computed."""
 
 
 class LanguageModel(Protocol):

@@ -9,6 +9,7 @@ first attention of a size takes 50 ms or more longer. So even a single prompt is
 """
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import mlx.core as mx
@@ -19,6 +20,7 @@ from orchard.engine.batching.kv_cache import Cache, KVStore, named_layers
 from orchard.engine.batching.layer_kinds import Unbatchable, layer_kind_of
 from orchard.engine.batching.layer_views import AttentionView
 from orchard.engine.batching.model import LanguageModel, Piece, PromptEmbeddings
+from orchard.engine.batching.traced_pass import TracedPasses
 from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope
 from orchard.engine.sampling.logprobs import Scoring
 
@@ -131,7 +133,7 @@ class Prefill:
             results = [self.hidden_state]
         elif self.ends_with_logits(stop):
             assert model.logits_at
-            self.logits = model.logits_at(tokens, self.cache, [tokens.shape[1] - 1])
+            self.logits = model.logits_at(tokens, self.cache, mx.array([tokens.shape[1] - 1]))
             results = [self.logits]
         else:
             # Without scoring, only the cache is evaluated: MLX never computes the logits, which nobody reads.
@@ -227,10 +229,10 @@ class Prefill:
         self._store.save(self.tokens[:place], self.cache, self._spans, self._scope, self.tokens_read - place)
 
 
-def read_batch(model: LanguageModel, due: Sequence[tuple[Prefill, int]]) -> None:
+def read_batch(model: LanguageModel, due: Sequence[tuple[Prefill, int]], traced: TracedPasses | None = None) -> None:
     """Launch the next chunk of each (prefill, most tokens) of `due` in one pass; the next `advance` counts it.
 
-    If this raises, all prefills are unchanged.
+    If this raises, all prefills are unchanged. `traced`: see `read_rows`.
     """
     stops = [prefill.next_stop(budget) for prefill, budget in due]
     mx.eval([prefill.pending_arrays for prefill, _ in due])
@@ -241,7 +243,7 @@ def read_batch(model: LanguageModel, due: Sequence[tuple[Prefill, int]]) -> None
         ends = [len(tokens) - 1 for _, tokens in rows]
         last = [states[row, end].astype(mx.float32) for row, end in enumerate(ends)]
     elif any(prefill.ends_with_logits(stop) for (prefill, _), stop in zip(due, stops, strict=True)):
-        caches, logits, arrays = read_rows(model, rows, "last")
+        caches, logits, arrays = read_rows(model, rows, "last", traced)
         last = [logits[row] for row in range(len(rows))]
     else:
         caches, _, arrays = read_rows(model, rows)
@@ -252,29 +254,35 @@ def read_batch(model: LanguageModel, due: Sequence[tuple[Prefill, int]]) -> None
 
 
 def read_rows(
-    model: LanguageModel, rows: Sequence[tuple[Cache, list[int]]], output: Literal["all", "hidden", "last"] = "all"
+    model: LanguageModel,
+    rows: Sequence[tuple[Cache, list[int]]],
+    output: Literal["all", "hidden", "last"] = "all",
+    traced: TracedPasses | None = None,
 ) -> tuple[list[Cache], mx.array, list[mx.array]]:
     """Read the tokens of each row (cache, tokens) in one pass; return the rows' new caches, the output, all arrays.
 
     The output: the logits, or the last hidden states, (rows or more, tokens or more, width), or the logits after each
     row's last token, (rows or more, vocab_size). Everything is lazy; the arrays are those of the new caches, to be
     evaluated. The caches given don't change: either all or none must be empty. Raise an exception if a layer is not a
-    KVCache or its quantised form.
+    KVCache or its quantised form. `traced`: passes for the last logits after cached tokens are compiled if they recur.
     """
     lengths = [int(cache[0].offset) for cache, _ in rows]
     spare = _round_to_power(len(rows)) - len(rows)
     count, reach = _pass_size(max(lengths), max(len(tokens) for _, tokens in rows))
     known = Lengths(lengths + lengths[:1] * spare, count, reach)
     batched = [_batch_layer(same, known, spare) for same in zip(*(cache for cache, _ in rows), strict=True)]
-    views = [AttentionView([layer], [], known.array) for layer in batched]
     padded = [tokens + tokens[:1] * (count - len(tokens)) for _, tokens in rows]
     given = mx.array(padded + padded[:1] * spare, mx.uint32)
+    made: mx.array | None = None
     if output == "last":
-        assert model.logits_at
-        ends = [len(tokens) - 1 for _, tokens in rows]
-        made = model.logits_at(given, views, ends + ends[:1] * spare)
+        read, ends = _LastLogits(model), [len(tokens) - 1 for _, tokens in rows]
+        places = mx.array(ends + ends[:1] * spare)
+        if traced and lengths[0]:
+            made = traced.run(read, given, [places], [known], [batched])
+        if made is None:
+            made = read(given, [places], [known.array], [batched])
     else:
-        made = (model.hidden_states if output == "hidden" else model.forward)(given, views)
+        made = (model.hidden_states if output == "hidden" else model.forward)(given, _view_layers(batched, known.array))
     caches = [
         [layer.extract(row, length + len(tokens)) for layer in batched]
         for row, (length, (_, tokens)) in enumerate(zip(lengths, rows, strict=True))
@@ -282,10 +290,32 @@ def read_rows(
     return caches, made, [array for layer in batched for array in layer.arrays]
 
 
-def warm_up_prefill(model: LanguageModel, most: int, *, logits: bool = False) -> Generator[None, None, None]:
+@dataclass(frozen=True)
+class _LastLogits:
+    """A pass over prompts whose result is the logits after one token of each row: a `traced_pass.Forward`."""
+
+    model: LanguageModel
+
+    def __call__(
+        self, tokens: mx.array, places: Sequence[mx.array], lengths: list[mx.array], groups: list[list[Any]]
+    ) -> mx.array:
+        """Return the logits, (rows, vocab_size), after the tokens at `places`, an array (rows,), of the only group."""
+        assert self.model.logits_at
+        return self.model.logits_at(tokens, _view_layers(groups[0], lengths[0]), places[0])
+
+
+def _view_layers(batched: Sequence[Any], lengths: mx.array) -> list[Any]:
+    """Return what the model sees of layers of one group."""
+    return [AttentionView([layer], [], lengths) for layer in batched]
+
+
+def warm_up_prefill(
+    model: LanguageModel, most: int, *, logits: bool = False, traced: bool = False
+) -> Generator[None, None, None]:
     """Run passes of all sizes over new prompts: up to 512 tokens each, `most` together; each pass is a unit.
 
-    `logits`: the passes compute those after the prompts, too.
+    `logits`: the passes compute those after the prompts, too. `traced`: a pass may be traced, which has other kernels,
+    since it joins operations.
     """
     output: Literal["all", "last"] = "last" if logits else "all"
     for count in sorted({_pass_size(0, tokens)[0] for tokens in range(1, 8 * _MIN_ROW_TOKENS + 1)}):
@@ -295,6 +325,11 @@ def warm_up_prefill(model: LanguageModel, most: int, *, logits: bool = False) ->
             mx.eval(arrays, made if output == "last" else ())
             rows *= 2
             yield
+    for rows in (1, 2) if logits and traced else ():
+        caches, *_ = read_rows(model, [(model.new_cache(), [0])] * rows)
+        _, made, arrays = read_rows(model, [(cache, [0]) for cache in caches], "last", TracedPasses(0))
+        mx.eval(arrays, made)
+        yield
 
 
 def _round_to_power(rows: int) -> int:

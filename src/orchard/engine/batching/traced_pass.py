@@ -73,7 +73,9 @@ class GroupedForward:
 class TracedPasses:
     """The traces of one model, by the shapes of their inputs."""
 
-    def __init__(self) -> None:
+    def __init__(self, runs_before: int = RUNS_BEFORE_TRACE) -> None:
+        """`runs_before`: how often a pass runs before it is traced."""
+        self._runs_before = runs_before
         self._runs: OrderedDict[object, int] = OrderedDict()
         self._traces: OrderedDict[object, Trace] = OrderedDict()
         self._untraceable: set[int] = set()  # dimensions of tokens: 1 in plain decode, 2 if rows get several
@@ -107,7 +109,7 @@ class TracedPasses:
             tuple(array is None for array in real),
             _state_shapes(states),
         )
-        if (trace := self._trace(key, forward, groups, 0 if at_once else RUNS_BEFORE_TRACE)) is None:
+        if (trace := self._trace(key, forward, groups, 0 if at_once else self._runs_before)) is None:
             return None
         try:
             logits, states, pass_arrays = trace(tokens, list(more), [one.array for one in lengths], real, states)

@@ -117,7 +117,8 @@ class Cut(State):
             ]
         # A lazy copy would keep all of this alive, which the budget doesn't count.
         mx.async_eval(*[stack.array for stack in stacks])  # type: ignore[no-untyped-call]
-        made = Cut({name: array for stack in stacks for name, array in stack.split().items()}, self.scale)
+        arrays = {name: array for stack in stacks for name, array in stack.split().items()}
+        made = Cut({name: arrays[name] for name in self.arrays}, self.scale)
         made.stacks = stacks
         return made
 
