@@ -20,6 +20,7 @@ from orchard.backends.text.model import load_text_model
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import calibration
 from orchard.engine import engine as engine_module
+from orchard.engine.batching import attention
 from orchard.engine.batching.batch import BatchMode, VerifyMode
 from orchard.engine.batching.job import EndReason, EngineStep, Job
 from orchard.engine.batching.kv_cache import KVStore
@@ -211,7 +212,11 @@ class Driver:
 
 
 def store_calibration(model: LanguageModel, options: TextOptions) -> None:
-    """Store what tests of calibration show of a model, so that its loads are quick."""
+    """Store what tests of calibration show of a model, unless something is stored, so that its loads are quick."""
+    name = calibration.calibration_key(model, options)
+    if calibration.load_calibration(name):
+        return
+    attention.install_attention()
     known = Calibration(
         BatchMode.SHARED,
         batched_prefill=False,
@@ -219,11 +224,11 @@ def store_calibration(model: LanguageModel, options: TextOptions) -> None:
         tokens_per_second=1e4,
         measured_at=time.time(),
         in_pieces=True,
-        draws_from_prompt=True,
+        draws_from_prompt=calibration.draws_from_prompt(model, options),
         verify_mode=VerifyMode.TOGETHER,
         work=estimate_step_work(model),
     )
-    calibration.save_calibration(calibration.calibration_key(model, options), known)
+    calibration.save_calibration(name, known)
 
 
 class Engines:
