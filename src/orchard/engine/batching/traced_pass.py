@@ -73,8 +73,8 @@ class GroupedForward:
 class TracedPasses:
     """The traces of one model, by the shapes of their inputs."""
 
-    def __init__(self, runs_before: int = RUNS_BEFORE_TRACE) -> None:
-        """`runs_before`: how often a pass runs before it is traced."""
+    def __init__(self, runs_before: int | None = None) -> None:
+        """`runs_before`: how often a pass runs before it is traced; None: as often as one of decode."""
         self._runs_before = runs_before
         self._runs: OrderedDict[object, int] = OrderedDict()
         self._traces: OrderedDict[object, Trace] = OrderedDict()
@@ -102,6 +102,7 @@ class TracedPasses:
             array is not None for group in states for arrays in group for array in arrays
         ):
             return None
+        runs_before = RUNS_BEFORE_TRACE if self._runs_before is None else self._runs_before
         real = [one.real_array for one in lengths]
         key = (
             tokens.shape,
@@ -109,7 +110,7 @@ class TracedPasses:
             tuple(array is None for array in real),
             _state_shapes(states),
         )
-        if (trace := self._trace(key, forward, groups, 0 if at_once else self._runs_before)) is None:
+        if (trace := self._trace(key, forward, groups, 0 if at_once else runs_before)) is None:
             return None
         try:
             logits, states, pass_arrays = trace(tokens, list(more), [one.array for one in lengths], real, states)
