@@ -120,7 +120,7 @@ class VisionModel(FolderModel):
 
     def hidden_states(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
         """Read tokens as `forward` does, and return the lazy last hidden states (rows, n, width)."""
-        assert self.output, "the model was loaded without the option `embeddings`"
+        assert self.output, "the layer that computes the logits was not found"
         return self.output.inputs(lambda: self.forward(tokens, cache, **given))
 
     @property
