@@ -314,10 +314,10 @@ def test_scores_of_a_job_that_is_paused_are_computed_again(faults: MemoryFaults)
 def fail_once(act: Any) -> Any:
     failures = [MemoryError("std::bad_alloc")]
 
-    def fail(*args: Any) -> None:
+    def fail(*args: Any, **named: Any) -> None:
         if failures:
             raise failures.pop()
-        act(*args)
+        act(*args, **named)
 
     return fail
 

@@ -272,7 +272,7 @@ class Echo:
         self.defaults = model.defaults
         self.max_new_tokens = model.max_new_tokens
         self.fingerprint = "echo"
-        self.output = None
+        self.output = self.logits_at = None
         self._begin = self.tokenizer.encode("<|im_start|>user\n", add_special_tokens=False)
         self._answer = self.tokenizer.encode("<|im_start|>assistant\n", add_special_tokens=False)
         self._end: int = self.tokenizer.convert_tokens_to_ids("<|im_end|>")

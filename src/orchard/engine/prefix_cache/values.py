@@ -111,11 +111,12 @@ class Cut(State):
             for name, array in self.arrays.items():
                 alike.setdefault((array.dtype, array.shape[1], array.shape[3]), []).append(name)
             stacks = [
-                Stack(names, mx.concatenate([self.arrays[name][:, :, begin:end] for name in names]))
+                Stack(names, mx.contiguous(mx.concatenate([self.arrays[name][:, :, begin:end] for name in names])))
                 for same in alike.values()
                 for names in (tuple(same[at : at + _MOST_STACKED]) for at in range(0, len(same), _MOST_STACKED))
             ]
-        # A lazy copy would keep all of this alive, which the budget doesn't count.
+        # `concatenate` does not copy a single array. A view or a lazy copy would keep all of this alive, which the budget
+        # doesn't count.
         mx.async_eval(*[stack.array for stack in stacks])  # type: ignore[no-untyped-call]
         arrays = {name: array for stack in stacks for name, array in stack.split().items()}
         made = Cut({name: arrays[name] for name in self.arrays}, self.scale)
