@@ -240,7 +240,7 @@ KINDS: dict[str, ModelKind] = {
     ),
     "speech": ModelKind(
         SPEECH,
-        lambda config, files: str(config.get("model_type")) in _SPEAKERS,
+        lambda config, files: str(config.get("model_type")) in _SPEAKERS and transcription_kind(config) is None,
         ("speech",),
         output="speech",
     ),

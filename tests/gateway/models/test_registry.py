@@ -440,6 +440,19 @@ def test_a_speech_model_has_the_voices_of_its_folder(cache: Path, model_dir: Pat
     }
 
 
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        ({"model_type": "vibevoice", "architectures": ["VibeVoiceForASRTraining"]}, "transcription"),
+        ({"model_type": "vibevoice", "architectures": ["VibeVoiceForConditionalGeneration"]}, "speech"),
+        ({"model_type": "vibevoice"}, "speech"),
+    ],
+)
+def test_models_of_one_type_speak_or_transcribe(model_dir: Path, config: dict[str, Any], kind: str) -> None:
+    make_model(model_dir / "v", config=config)
+    assert Registry.from_settings(Settings(model_dir=str(model_dir))).find("v").kind == kind
+
+
 def test_a_vision_model_has_a_backend_of_its_own(cache: Path) -> None:
     cache_model(cache, "org/v", config={"model_type": "qwen3_vl", "vision_config": {"depth": 1}})
     entry = Registry.from_settings(Settings()).find("org/v")
