@@ -73,9 +73,16 @@ EXTRA = {("orchard.gateway.models.sources", "demo")}
 PACKAGES = {
     "backends": {"backends.kernels"},
     # Whisper's tokenizer, where a folder has none, is in the vocabulary.
-    "backends.audio": {"backends", "backends.audio.diarization", "backends.audio.vocabulary", "backends.kernels"},
+    "backends.audio": {
+        "backends",
+        "backends.audio.diarization",
+        "backends.audio.speakers",
+        "backends.audio.vocabulary",
+        "backends.kernels",
+    },
     # It wraps a transcription model, and reads recordings as those do.
     "backends.audio.diarization": {"backends", "backends.audio"},
+    "backends.audio.speakers": {"backends"},
     # It reads samples at the rate of recordings.
     "backends.audio.turn_detection": {"backends", "backends.audio"},
     "backends.embeddings": {"backends", "backends.kernels"},

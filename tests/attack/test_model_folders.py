@@ -14,7 +14,8 @@ import mlx.core as mx
 import pytest
 
 from orchard import folder_files
-from orchard.backends.audio import listeners, speakers, whisper
+from orchard.backends.audio import listeners, whisper
+from orchard.backends.audio.speakers import loading
 from orchard.backends.embeddings.embedder import EmbeddingsService
 from orchard.backends.embeddings.folder import read_recipe
 from orchard.backends.embeddings.reranker import RerankService
@@ -180,7 +181,7 @@ def _load_image(folder: Path) -> object:
         lambda folder: RerankService._load(folder, RerankOptions(), print, print),
         lambda folder: whisper.load_whisper(folder, print),
         lambda folder: listeners.load_listener(folder, print),
-        lambda folder: speakers.load_speaker(folder, print),
+        lambda folder: loading.load_speaker(folder, print),
         lambda folder: mtp.load_head(cast(Any, None), folder),
         _load_image,
     ],

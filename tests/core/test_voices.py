@@ -14,6 +14,9 @@ OWN = ("Ann", "bob", "Echo")
     ("config", "found"),
     [
         ({}, ("default",)),
+        ({"model_type": "llama"}, ("tara", "leah", "jess", "leo", "dan", "mia", "zac", "zoe")),
+        ({"model_type": "qwen3_tts"}, ()),
+        ({"model_type": ["llama"]}, ("default",)),
         ({"talker_config": {"spk_id": {"ryan": 1, "vivian": [2]}}}, ("ryan", "vivian")),
         ({"talker_config": {"spk_id": {}}}, ("default",)),
         ({"talker_config": {"spk_id": ["ryan"]}}, ("default",)),
@@ -23,7 +26,24 @@ OWN = ("Ann", "bob", "Echo")
     ],
 )
 def test_voices(config: dict[str, Any], found: tuple[str, ...]) -> None:
-    assert voices(config) == found
+    assert voices(config, ("config.json", "prompts/ann.wav")) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "files", "found"),
+    [
+        ("chatterbox", ("conds.safetensors",), ("default",)),
+        ("chatterbox", ("s3/conds.safetensors",), ()),
+        (
+            "sesame",
+            ("prompts/bo.wav", "prompts/ann.txt", "prompts/ann.wav", "x.wav", "prompts/\ud800.wav"),
+            ("ann", "bo"),
+        ),
+        ("csm", (), ()),
+    ],
+)
+def test_the_files_of_some_models_are_their_voices(kind: str, files: tuple[str, ...], found: tuple[str, ...]) -> None:
+    assert voices({"model_type": kind}, files) == found
 
 
 @pytest.mark.parametrize(

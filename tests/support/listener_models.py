@@ -12,6 +12,7 @@ from mlx_audio.stt.models.moonshine import moonshine
 from mlx_audio.stt.models.moss_transcribe_diarize import moss_transcribe_diarize
 from mlx_audio.stt.models.parakeet import parakeet
 from mlx_audio.stt.models.qwen3_asr import qwen3_asr
+from mlx_audio.stt.models.vibevoice_asr import vibevoice_asr
 from tokenizers import AddedToken
 
 from tests.support.models import make_tokenizer
@@ -138,6 +139,30 @@ def make_moss(folder: Path) -> Path:
     }
     network = moss_transcribe_diarize.Model(moss_transcribe_diarize.ModelConfig.from_dict(config))
     return _write(folder, config, network)
+
+
+def make_vibevoice_asr(folder: Path) -> Path:
+    """Write a VibeVoice-ASR, which tells speakers apart. A token of speech is a fifteenth of a second."""
+    size = _write_tokenizer(folder, "<|object_ref_start|>", "<|object_ref_end|>", "<|box_start|>")
+    encoder = {"vae_dim": 8, "encoder_n_filters": 4, "encoder_ratios": [40, 40], "encoder_depths": "1-1-1"}
+    config = {
+        "model_type": "vibevoice",
+        "architectures": ["VibeVoiceForASRTraining"],
+        "acoustic_vae_dim": 8,
+        "semantic_vae_dim": 8,
+        "acoustic_tokenizer_config": encoder,
+        "semantic_tokenizer_config": encoder,
+        "decoder_config": {
+            "vocab_size": size,
+            "hidden_size": 32,
+            "intermediate_size": 32,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "num_key_value_heads": 1,
+            "tie_word_embeddings": True,
+        },
+    }
+    return _write(folder, config, vibevoice_asr.Model(vibevoice_asr.ModelConfig.from_dict(config)))
 
 
 def _write_tokenizer(folder: Path, *special: str) -> int:

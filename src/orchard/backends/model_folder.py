@@ -266,6 +266,8 @@ def explain_load_errors(folder: Path, library: str) -> Iterator[None]:
     """Raise OrchardError("model_failed") with the reason if a library can't read a model's folder."""
     try:
         yield
+    except OrchardError:
+        raise
     except Exception as error:
         raise OrchardError(
             "model_failed", f"the model in {folder} can't be loaded: {_load_error_reason(folder, error, library)}"

@@ -29,12 +29,14 @@ TRANSCRIPTION_KINDS = {
     "parakeet_tdt": "parakeet",
     "qwen3_asr": "qwen3_asr",
     "sensevoice": "sensevoice",
+    "vibevoice_asr": "vibevoice_asr",
     "voxtral_realtime": "voxtral_realtime",
 }
 """The model types of transcription models besides Whisper, and mlx-audio's names for them.
 
-They take samples at 16 kHz and need only the files in their folder.
+They need only the files in their folder.
 """
+_VIBEVOICE_ASR = "VibeVoiceForASR"  # VibeVoice's models of speech and of transcription have the same type
 
 DIARIZER_KINDS = ("nemotron_diarization", "sortformer")
 """The model types of diarizers: models that only tell who speaks when. mlx-audio calls them the same."""
@@ -232,4 +234,6 @@ def transcription_kind(config: Mapping[str, Any]) -> str | None:
     kind = config.get("model_type")
     if kind is None and str(config.get("target")).startswith(_NEMO):
         return "parakeet"
+    if kind == "vibevoice" and _VIBEVOICE_ASR in str(config.get("architectures")):
+        return "vibevoice_asr"
     return TRANSCRIPTION_KINDS.get(kind) if isinstance(kind, str) else None

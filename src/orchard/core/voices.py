@@ -1,6 +1,7 @@
 """The voices of speech models, and the choice of one by its name or by one of OpenAI's names."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from orchard.core.errors import OrchardError
@@ -24,6 +25,10 @@ DESCRIPTIONS = {
 }
 """OpenAI's voices (https://platform.openai.com/docs/guides/text-to-speech), described for models that need it."""
 OPENAI_VOICES = tuple(DESCRIPTIONS)
+_ORPHEUS_VOICES = ("tara", "leah", "jess", "leo", "dan", "mia", "zac", "zoe")
+"""Those of Orpheus 3B (https://github.com/canopyai/Orpheus-TTS), the best first; its files don't name them."""
+_SESAME_TYPES = ("csm", "marvis", "sesame")
+_PROMPT = re.compile(r"prompts/([^/]+)\.wav")
 
 
 class Voice(NamedTuple):
@@ -36,14 +41,23 @@ class Voice(NamedTuple):
     description: str | None = None
 
 
-def voices(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the voices of a speech model: those of its config.json, else DEFAULT_VOICE; none if it only copies voices.
+def voices(config: Mapping[str, Any], files: Collection[str]) -> tuple[str, ...]:
+    """Return a speech model's voices: those that its files name, else DEFAULT_VOICE; none if it only copies voices.
 
-    A model whose voice is a description has OpenAI's voices. Anybody may have written the file: nothing here raises.
+    `config` is its config.json, `files` are the paths of its files, relative to its folder. A model whose voice is a
+    description has OpenAI's voices. Anybody may have written the files: nothing here raises.
     """
+    kind = config.get("model_type")
     if config.get("tts_model_type") == "voice_design":
         return OPENAI_VOICES
-    if config.get("model_type") == "qwen3_tts" and config.get("tts_model_type", "base") == "base":
+    if kind == "llama":
+        return _ORPHEUS_VOICES
+    if kind in _SESAME_TYPES:
+        prompts = (found[1] for found in map(_PROMPT.fullmatch, sorted(files)) if found)
+        return tuple(name for name in prompts if name.isprintable())
+    if (kind == "qwen3_tts" and config.get("tts_model_type", "base") == "base") or (
+        kind == "chatterbox" and "conds.safetensors" not in files
+    ):
         return ()
     talker = config.get("talker_config")
     named = talker.get("spk_id") if isinstance(talker, dict) else None

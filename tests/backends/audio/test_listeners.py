@@ -11,7 +11,7 @@ import pytest
 from mlx_audio.stt.models.nemo.alignment import AlignedToken, sentences_to_result, tokens_to_sentences
 
 from orchard.backends.audio import listeners
-from orchard.backends.audio.decode import RATE
+from orchard.backends.audio.decode import RATE, decode_recording
 from orchard.backends.audio.listeners import Listener
 from orchard.backends.audio.transcription import TranscriptionService
 from orchard.core.errors import OrchardError
@@ -28,7 +28,13 @@ from orchard.core.tasks.transcribe import (
     decode_transcription,
 )
 from orchard.gateway.models.registry import resolve_model
-from tests.support.listener_models import make_moonshine, make_moss, make_parakeet, make_qwen3_asr
+from tests.support.listener_models import (
+    make_moonshine,
+    make_moss,
+    make_parakeet,
+    make_qwen3_asr,
+    make_vibevoice_asr,
+)
 from tests.support.sounds import noise, wav
 
 MAKERS: dict[str, Callable[[Path], Path]] = {
@@ -36,6 +42,7 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
     "moonshine": make_moonshine,
     "qwen3_asr": make_qwen3_asr,
     "moss_transcribe_diarize": make_moss,
+    "vibevoice_asr": make_vibevoice_asr,
 }
 
 
@@ -82,7 +89,8 @@ def joined(segments: list[Segment]) -> str:
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_short_recording_gives_what_the_library_gives(models: dict[str, Listener], name: str, sound: str) -> None:
     recording, segments = transcribed(models[name], sound)
-    expected = library(models[name], noise(3))
+    heard = np.concatenate(list(decode_recording(sound, "file", models[name]._rate)))
+    expected = library(models[name], heard * 32768)
     assert joined(segments) == expected
     assert len(expected) > 10
     assert recording == Recording(3.0, None)
@@ -205,6 +213,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("parakeet", {"detection": SpeechDetection()}, "chunking_strategy", "'auto' is served"),
     ("moonshine", {"timed": True}, "response_format", "'json' and 'text' are served"),
     ("moonshine", {"prompt": "A fox"}, "prompt", "read no text"),
+    ("qwen3_asr", {"logprobs": True}, "include", "tell no log-probabilities"),
     ("qwen3_asr", {"language": "fr"}, "language", "must be one of English, German, not 'fr'"),
 ]
 
@@ -284,8 +293,10 @@ def test_one_that_only_aligns_is_not_served(folder: Path) -> None:
 
 def spoken(model: Listener, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     """Let the model say this of each recording, a token at a time."""
-    tokens = model._model._tokenizer.encode(text, add_special_tokens=False)
-    monkeypatch.setattr(model._model, "stream_generate", lambda heard, **options: ((one, None) for one in tokens))
+    found = model._model
+    tokenizer = found.tokenizer if hasattr(found, "tokenizer") else found._tokenizer
+    tokens = tokenizer.encode(text, add_special_tokens=False)
+    monkeypatch.setattr(found, "stream_generate", lambda heard, **options: ((one, None) for one in tokens))
 
 
 def test_a_model_that_tells_speakers_apart(
@@ -311,12 +322,125 @@ def test_a_model_that_tells_speakers_apart(
     refused: list[tuple[dict[str, Any], str]] = [
         ({"speakers": True, "known_speakers": (speaker,)}, "known_speaker_names"),
         ({"words": True, "timed": True}, "timestamp_granularities"),
-        ({"logprobs": True}, "include"),
     ]
     for fields, param in refused:
         with pytest.raises(OrchardError) as raised:
             transcribed(model, sound, **fields)
         assert raised.value.param == param
+
+
+SENTENCES = """[
+  {"Start": 0.5, "End": 1.25, "Speaker": 2, "Content": "Who is \\"there\\"?"},
+  {"Start time": 1.25, "End time": "2.0", "Speaker ID": "1", "Content": "Ann."},
+  {"Start": 2.5, "End": 99, "Content": "[Silence]"},
+  {"Start": 2.75, "End": 1, "Speaker": null, "Content": "\\u00e4"}]"""
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        (
+            SENTENCES,
+            [
+                (0.5, 1.25, ' Who is "there"?', "A"),
+                (1.25, 2.0, " Ann.", "B"),
+                (2.5, 3.0, " [Silence]", "B"),
+                (2.75, 2.75, " ä", "B"),
+            ],
+        ),
+        (f"```json\n{SENTENCES}\n```", None),
+        (f"Here it is: {SENTENCES} Goodbye.", None),
+        (SENTENCES[:120], [(0.5, 1.25, ' Who is "there"?', "A")]),
+        ('[{"Start": [], "End": "NaN", "Speaker": "nobody", "Content": 5}, 7]', [(0.0, 3.0, " 5", "A")]),
+        ('[{"Start": 1}]', [(0.0, 3.0, ' [{"Start": 1}]', "A")]),
+        ("no JSON", [(0.0, 3.0, " no JSON", "A")]),
+    ],
+)
+def test_what_vibevoice_writes(
+    models: dict[str, Listener], sound: str, monkeypatch: pytest.MonkeyPatch, written: str, told: Any
+) -> None:
+    model = models["vibevoice_asr"]
+    spoken(model, monkeypatch, SENTENCES)
+    _, expected = transcribed(model, sound, speakers=True)
+    spoken(model, monkeypatch, written)
+    ways: list[dict[str, Any]] = [{"speakers": True}, {"timed": True}, {}]
+    for fields in ways:
+        _, segments = transcribed(model, sound, **fields)
+        found = [(one.start, one.end, one.text, one.speaker) for one in segments]
+        assert found == (told or [(one.start, one.end, one.text, one.speaker) for one in expected])
+
+
+def test_vibevoice_hears_as_the_library_does_with_a_prompt_and_a_temperature(
+    models: dict[str, Listener], sound: str
+) -> None:
+    model = models["vibevoice_asr"]
+    heard = np.concatenate(list(decode_recording(sound, "file", 24_000))) * 32768
+    _, segments = transcribed(model, sound, prompt="A fox", speakers=True)
+    assert joined(segments) == library(model, heard, context="A fox")
+    assert joined(segments) != joined(transcribed(model, sound)[1])
+    mx.random.seed(1)
+    _, segments = transcribed(model, sound, temperature=1.0)
+    mx.random.seed(1)
+    assert joined(segments) == library(model, heard, temperature=1.0)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("vibevoice_asr", SENTENCES, ['Who is \\"there\\"?', "Ann.", "[Silence]", None]),
+        ("vibevoice_asr", "no JSON", ["no JSON"]),
+        ("moss_transcribe_diarize", "[0.5][S02] Who?[1.25][1.25][S01]Who?[2]", ["Who?", "Who?"]),
+        ("moss_transcribe_diarize", "no times", ["no times"]),
+    ],
+)
+def test_log_probabilities_are_those_of_the_tokens_of_the_text(
+    models: dict[str, Listener], sound: str, monkeypatch: pytest.MonkeyPatch, case: tuple[str, str, list[str | None]]
+) -> None:
+    """A text that is spelled in another way than usual, as \\u00e4 in JSON, has none."""
+    name, written, spelled = case
+    model = models[name]
+    tokenizer = model._model.tokenizer if name == "vibevoice_asr" else model._model._tokenizer
+    tokens = tokenizer.encode(written, add_special_tokens=False)
+
+    def write(heard: Any, **options: Any) -> Any:
+        for at, token in enumerate(tokens):
+            yield token, mx.where(mx.arange(max(tokens) + 1) == token, -float(at), -1e6)
+
+    monkeypatch.setattr(model._model, "stream_generate", write)
+    plain, segments = (transcribed(model, sound, logprobs=asked)[1] for asked in (False, True))
+    assert [(one.text, one.logprobs) for one in plain] == [(one.text, ()) for one in segments]
+    places = [-token.logprob for one in segments for token in one.logprobs if token.logprob is not None]
+    assert places == sorted(set(places))
+    assert [tokenizer.decode([tokens[int(at)]]) for at in places] == [
+        token.text for one in segments for token in one.logprobs
+    ]
+    for one, text in zip(segments, spelled, strict=True):
+        told = "".join(token.text for token in one.logprobs)
+        if text is None:
+            assert not told
+        else:
+            first, last = one.logprobs[0].text, one.logprobs[-1].text
+            assert text in told
+            assert text not in told[len(first) :]
+            assert text not in told[: -len(last)]
+
+
+def test_vibevoices_models_of_speech_and_of_streams_are_other_models(tmp_path: Path) -> None:
+    folder = make_vibevoice_asr(tmp_path / "stream")
+    settings = {"chunk_frames": 22, "lookahead_frames": 4}
+    (folder / "preprocessor_config.json").write_text(json.dumps(settings))
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    (token,) = [one for one in tokenizer["added_tokens"] if one["content"] == "<|box_start|>"]
+    tokenizer["added_tokens"].append(token | {"id": token["id"] + 1, "content": "<|text_chunk_end|>"})
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    assert "VibeVoice-ASR-Streaming tells no times and is not served" in _broken(folder)
+    assert resolve_model(str(folder)).kind == "transcription"
+    (folder / "tokenizer.json").unlink()
+    assert "'hf download Qwen/Qwen2.5-7B config.json tokenizer.json tokenizer_config.json' fetches" in _broken(folder)
+    config = json.loads((folder / "config.json").read_text())
+    del config["architectures"]
+    (folder / "config.json").write_text(json.dumps(config))
+    assert resolve_model(str(folder)).kind == "speech"
 
 
 def test_each_token_of_a_long_window_is_a_sign_of_life(models: dict[str, Listener], sound: str) -> None:

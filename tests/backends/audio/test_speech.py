@@ -14,15 +14,17 @@ import pytest
 from orchard.backends.audio import encode, speech
 from orchard.backends.audio.encode import open_encoder
 from orchard.backends.audio.passages import split_into_passages
-from orchard.backends.audio.speakers import Instructions, SampleVoice, SpeechPiece, load_speaker
+from orchard.backends.audio.speakers.loading import load_speaker
+from orchard.backends.audio.speakers.speaker import Instructions, SampleVoice, SpeechPiece
 from orchard.backends.audio.speech import MAX_REQUESTS, SpeechService
 from orchard.backends.ffmpeg import FfmpegError
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
 from orchard.core.request import Priority, Request, Sender
 from orchard.core.tasks.speak import RATE, Sound, Speak, SpeechOptions, VoiceSample
-from orchard.core.voices import DESCRIPTIONS
+from orchard.core.voices import DESCRIPTIONS, choose_voice
 from tests.support.sounds import noise, wav
+from tests.support.speech_families import make_chatterbox, make_dia, make_orpheus, make_sesame, use_hub_cache
 from tests.support.speech_models import make_qwen3_tts
 
 PIECES = 3  # of a passage
@@ -357,6 +359,40 @@ async def test_a_real_model_speaks_as_its_speaker_does(tmp_path: Path) -> None:
 
     assert running.sound("a") == await thread.do(directly)
     assert running.service.heartbeat().mlx_bytes > 0
+    await running.service.close(0)
+
+
+@pytest.mark.parametrize("kind", ["chatterbox", "dia", "orpheus", "sesame"])
+async def test_each_family_speaks_through_the_service_as_its_speaker_does(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, folder = use_hub_cache(monkeypatch, tmp_path / "hub"), tmp_path / "model"
+    folder.mkdir()
+    makers: dict[str, Callable[[], None]] = {
+        "chatterbox": lambda: make_chatterbox(folder, cache, monkeypatch),
+        "dia": lambda: make_dia(folder, cache),
+        "orpheus": lambda: make_orpheus(folder, cache, monkeypatch),
+        "sesame": lambda: make_sesame(folder, cache, monkeypatch, "ann", "bo"),
+    }
+    makers[kind]()
+    running = Running(str(folder))
+    await running.start()
+    thread = running.service._thread
+    await thread.do(mx.random.seed, 7)
+    running.submit("a", "Hello there. Hello.", voice="ash")
+    end = await running.end_of("a")
+    assert isinstance(end, Finished)
+    speaker = await thread.do(load_speaker, folder, lambda fraction: None)
+    voice = choose_voice("ash", speaker.voices, {}).name
+    assert running.events["a"][0] == Started(speaker.count_tokens("Hello there. Hello."), voice=voice)
+
+    def directly() -> bytes:
+        mx.random.seed(7)
+        pieces = [piece.sound for text in ("Hello there.", "Hello.") for piece in speaker.say(text, voice, None)]
+        return np.round(np.concatenate(pieces).clip(-1, 1) * 32_767).astype("<i2").tobytes()
+
+    assert running.sound("a") == await thread.do(directly)
+    assert len(running.sound("a")) > 2 * 2 * 2048
     await running.service.close(0)
 
 

@@ -424,6 +424,35 @@ def test_a_model_of_images_is_recognised_and_has_options_of_its_own(cache: Path)
     assert entry.options == options_of(own, ImageOptions)
 
 
+def test_a_speech_model_has_the_voices_of_its_folder(cache: Path, model_dir: Path) -> None:
+    folder = make_model(model_dir / "csm", config={"model_type": "sesame"})
+    (folder / "prompts").mkdir()
+    (folder / "prompts" / "ann.wav").write_bytes(b"RIFF")
+    make_model(model_dir / "orpheus", config={"model_type": "llama"})
+    settings = Settings(
+        model_dir=str(model_dir), models=(ModelSettings(model_path=str(model_dir / "orpheus"), model_type="speech"),)
+    )
+    registry = Registry.from_settings(settings)
+    found = {name: registry.find(name) for name in ("csm", "orpheus")}
+    assert {name: (one.kind, one.voices[:2]) for name, one in found.items()} == {
+        "csm": ("speech", ("ann",)),
+        "orpheus": ("speech", ("tara", "leah")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        ({"model_type": "vibevoice", "architectures": ["VibeVoiceForASRTraining"]}, "transcription"),
+        ({"model_type": "vibevoice", "architectures": ["VibeVoiceForConditionalGeneration"]}, "speech"),
+        ({"model_type": "vibevoice"}, "speech"),
+    ],
+)
+def test_models_of_one_type_speak_or_transcribe(model_dir: Path, config: dict[str, Any], kind: str) -> None:
+    make_model(model_dir / "v", config=config)
+    assert Registry.from_settings(Settings(model_dir=str(model_dir))).find("v").kind == kind
+
+
 def test_a_vision_model_has_a_backend_of_its_own(cache: Path) -> None:
     cache_model(cache, "org/v", config={"model_type": "qwen3_vl", "vision_config": {"depth": 1}})
     entry = Registry.from_settings(Settings()).find("org/v")

@@ -12,7 +12,8 @@ import numpy as np
 
 from orchard.backends.audio import encode
 from orchard.backends.audio.passages import split_into_passages
-from orchard.backends.audio.speakers import SampleVoice, Speaker, SpeechPiece, load_speaker
+from orchard.backends.audio.speakers.loading import load_speaker
+from orchard.backends.audio.speakers.speaker import SampleVoice, Speaker, SpeechPiece
 from orchard.backends.ffmpeg import FfmpegError
 from orchard.backends.service import Emit, Heartbeat, LoadResult, Progress
 from orchard.backends.turns import TurnService
@@ -158,7 +159,7 @@ class SpeechService(TurnService[_Speech]):
         """Load the model, in the thread that owns MLX."""
         speaker = load_speaker(self._folder, progress)
         self._weights_bytes = mx.get_active_memory()
-        voice = speaker.voices[0] if speaker.voices else SampleVoice(_TRIAL_SOUND, None)
+        voice = speaker.voices[0] if speaker.voices else SampleVoice(_TRIAL_SOUND, "Hello.")
         said = speaker.say("Hello.", voice, None if speaker.instructions == "refused" else "Calm.")
         next(said, None)
         said.close()

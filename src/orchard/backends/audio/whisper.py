@@ -21,14 +21,13 @@ from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES, TO_LANGUAGE_CODE
 from mlx_audio.stt.models.whisper.whisper import Model, ModelDimensions
 from mlx_audio.utils import apply_quantization
 from transformers import AutoTokenizer
-from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from orchard import folder_files
 from orchard.backends.audio import decode, whisper_cpu
 from orchard.backends.audio.detection import speech_frames
 from orchard.backends.audio.mel import FRAMES_PER_SECOND, MelFile
 from orchard.backends.audio.recognizer import Advance, Beat
-from orchard.backends.audio.vocabulary.tokenizer import SIZES, make_tokenizer
+from orchard.backends.audio.vocabulary.tokenizer import SIZES, make_tokenizer, token_bytes
 from orchard.backends.audio.word_times import time_words
 from orchard.backends.kernels import cpu
 from orchard.backends.model_folder import evaluate_weights, explain_load_errors, read_config
@@ -42,8 +41,6 @@ _MOST_COMPRESSION = 2.4  # text that compresses better repeats itself
 _LEAST_LOGPROB = -1.0
 _SILENCE_PROB = 0.6
 _LEAST_TOKEN_LOGPROB = -9999.0  # JSON has no infinity; OpenAI writes this number, too
-# GPT-2's byte-level alphabet, in which the tokens of Whisper's vocabularies are written.
-_BYTE_OF = {character: bytes([byte]) for byte, character in bytes_to_unicode().items()}
 _HOT_TEMPERATURE = 0.5  # text that was sampled at a higher temperature is no context for the next window
 
 
@@ -159,8 +156,7 @@ class _Windows:
         """Yield the tokens of a segment's text with their log-probabilities, if these are asked for."""
         for token, logprob in zip(segment["tokens"], segment["logprobs"], strict=False):
             if token < self._tokenizer.eot:
-                characters: str = self._tokenizer.hf_tokenizer.convert_ids_to_tokens(token)
-                data = b"".join(_BYTE_OF.get(one) or one.encode() for one in characters)
+                data = token_bytes(self._tokenizer.hf_tokenizer, token)
                 yield TokenLogprob(data.decode("utf-8", "replace"), data, max(logprob, _LEAST_TOKEN_LOGPROB))
 
     def _find_clip(self) -> None:

@@ -133,7 +133,7 @@ def _read_folder(folder: str) -> ModelFiles | str:
             able,
             size,
             _creation_time(folder, "config.json"),
-            voices(config),
+            voices(config, [os.path.relpath(path, folder) for path in folder_files.walk_folder(folder)]),
             architecture=architecture(config),
             quantization=form,
             parameters=folder_files.count_parameters(weights, bits, layer_bits(config)),

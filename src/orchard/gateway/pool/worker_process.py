@@ -477,6 +477,7 @@ def _exit_reason(code: int, said: str) -> str:
 def _environment() -> dict[str, str]:
     """Return the environment variables of a worker, which downloads nothing and gets no API keys."""
     quiet = {"TOKENIZERS_PARALLELISM": "false", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1"}  # no PyTorch warning
+    quiet["TQDM_DISABLE"] = "1"  # progress bars of mlx-audio's speech models
     offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
     # CUDA graphs are slower where each prompt length brings new ones, and MLX 0.32.4 stops working after 800 of them.
     no_graphs = {"MLX_USE_CUDA_GRAPHS": "0", "MLX_ENABLE_CACHE_THRASHING_CHECK": "0"}

@@ -14,8 +14,9 @@ from mlx_audio.tts.models.qwen3_tts import qwen3_tts
 from scipy.signal import resample_poly
 from transformers.models.auto import tokenization_auto
 
-from orchard.backends.audio import speakers
-from orchard.backends.audio.speakers import SampleVoice, Speaker, load_speaker
+from orchard.backends.audio.speakers import models
+from orchard.backends.audio.speakers.loading import load_speaker
+from orchard.backends.audio.speakers.speaker import SampleVoice, Speaker
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.speak import RATE
 from orchard.core.voices import OPENAI_VOICES
@@ -138,7 +139,10 @@ def _edit(folder: Path, **fields: Any) -> None:
 
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "a type that mlx-audio doesn't know": (lambda folder: _edit(folder, model_type="nonsuch"), "nonsuch"),
-    "a phonemiser": (lambda folder: _edit(folder, model_type="kokoro"), "the phonemiser misaki, which Orchard doesn't"),
+    "a phonemiser": (
+        lambda folder: _edit(folder, model_type="kokoro"),
+        r"runs it: uvx --python 3\.12 --from 'mlx-audio\[server,tts\]' --with 'misaki\[en\]' --with pip mlx_audio",
+    ),
     "files of another repository": (
         lambda folder: _edit(folder, model_type="dia"),
         "'hf download mlx-community/descript-audio-codec-44khz' fetches them",
@@ -238,7 +242,7 @@ def test_an_untested_model_speaks_as_the_library_does(tmp_path: Path, monkeypatc
     folder = tmp_path / "soprano-1.1"
     folder.mkdir()
     make_soprano(folder, monkeypatch)
-    monkeypatch.delitem(speakers._SPEAKERS, "soprano")
+    monkeypatch.delitem(models.SPEAKERS, "soprano")
     speaker = _load(folder)
     assert (speaker.voices, speaker.instructions, speaker.copies) == (("default",), "refused", False)
     mx.random.seed(7)

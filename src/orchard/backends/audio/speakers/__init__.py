@@ -1,0 +1,1 @@
+"""Speech models: what each takes, and how it speaks."""
