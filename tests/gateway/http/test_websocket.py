@@ -6,6 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 import uvicorn
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.server import ServerState
 
 from orchard.gateway.http.budget import Budget
@@ -95,6 +96,18 @@ async def test_only_a_few_messages_wait_for_the_application_and_all_come() -> No
     socket.data_received(b"".join(frame(1, message) for message in messages))
     assert socket.queue.qsize() < 12
     assert [(await received.get())["bytes"] for _ in messages] == messages
+    await closed(socket)
+
+
+@pytest.mark.parametrize("end", [frame(8, b"\x03\xe8"), frame(0x71)], ids=["closed", "broken"])
+async def test_who_has_closed_a_socket_or_broken_it_has_left(end: bytes) -> None:
+    """Else uvicorn's error would be logged as a bug."""
+    socket, _ = await opened()
+    await socket.send({"type": "websocket.send", "text": "in time"})
+    socket.data_received(end)
+    for late in ({"type": "websocket.send", "text": "late"}, {"type": "websocket.close"}):
+        with pytest.raises(ClientDisconnected):
+            await socket.send(late)
     await closed(socket)
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from orchard.core.errors import OrchardError
@@ -70,7 +71,12 @@ class Socket(WebSocketsSansIOProtocol):
         return message
 
     async def send(self, message: Any) -> None:
-        """Send a message, and parse what a client that doesn't wait has sent behind its handshake."""
+        """Send a message, and parse what a client that doesn't wait has sent behind its handshake.
+
+        Raise ClientDisconnected if the socket is closed: uvicorn raises RuntimeError until the connection is lost.
+        """
+        if self.close_sent and self.initial_response is None:
+            raise ClientDisconnected
         await super().send(message)
         if self.initial_response and self.close_sent:
             self.handshake_complete = True  # else uvicorn logs that the application has forgotten to answer
