@@ -99,6 +99,27 @@ async def test_only_a_few_messages_wait_for_the_application_and_all_come() -> No
     await closed(socket)
 
 
+async def test_a_pong_may_wait_behind_what_else_a_client_sends() -> None:
+    """Such as audio that is read no faster than it may be."""
+    socket, received = await opened()
+    socket.send_keepalive_ping()
+    socket.data_received(frame(1, b"a"))
+    await received.get()
+    socket.keepalive_timeout()
+    assert not socket.close_sent
+    assert socket.pong_timer
+    socket.data_received(frame(10, socket.pending_ping_payload or b""))
+    assert not socket.pong_timer
+    socket.send_keepalive_ping()
+    socket.read_paused = True
+    socket.keepalive_timeout()
+    assert not socket.close_sent
+    socket.read_paused = False
+    socket.keepalive_timeout()  # nothing has arrived
+    assert socket.close_sent
+    await closed(socket)
+
+
 @pytest.mark.parametrize("end", [frame(8, b"\x03\xe8"), frame(0x71)], ids=["closed", "broken"])
 async def test_who_has_closed_a_socket_or_broken_it_has_left(end: bytes) -> None:
     """Else uvicorn's error would be logged as a bug."""
