@@ -6,6 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 import uvicorn
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.server import ServerState
 
 from orchard.gateway.http.budget import Budget
@@ -95,6 +96,39 @@ async def test_only_a_few_messages_wait_for_the_application_and_all_come() -> No
     socket.data_received(b"".join(frame(1, message) for message in messages))
     assert socket.queue.qsize() < 12
     assert [(await received.get())["bytes"] for _ in messages] == messages
+    await closed(socket)
+
+
+async def test_a_pong_may_wait_behind_what_else_a_client_sends() -> None:
+    """Such as audio that is read no faster than it may be."""
+    socket, received = await opened()
+    socket.send_keepalive_ping()
+    socket.data_received(frame(1, b"a"))
+    await received.get()
+    socket.keepalive_timeout()
+    assert not socket.close_sent
+    assert socket.pong_timer
+    socket.data_received(frame(10, socket.pending_ping_payload or b""))
+    assert not socket.pong_timer
+    socket.send_keepalive_ping()
+    socket.read_paused = True
+    socket.keepalive_timeout()
+    assert not socket.close_sent
+    socket.read_paused = False
+    socket.keepalive_timeout()  # nothing has arrived
+    assert socket.close_sent
+    await closed(socket)
+
+
+@pytest.mark.parametrize("end", [frame(8, b"\x03\xe8"), frame(0x71)], ids=["closed", "broken"])
+async def test_who_has_closed_a_socket_or_broken_it_has_left(end: bytes) -> None:
+    """Else uvicorn's error would be logged as a bug."""
+    socket, _ = await opened()
+    await socket.send({"type": "websocket.send", "text": "in time"})
+    socket.data_received(end)
+    for late in ({"type": "websocket.send", "text": "late"}, {"type": "websocket.close"}):
+        with pytest.raises(ClientDisconnected):
+            await socket.send(late)
     await closed(socket)
 
 

@@ -27,8 +27,9 @@ from orchard.gateway.http.budget import Budget, Share
 from orchard.gateway.http.request_context import RequestLimit
 from orchard.gateway.media import data_urls
 from orchard.gateway.metrics.counters import SoundPart
-from orchard.gateway.realtime import session
-from orchard.gateway.realtime.session import MOST_TRANSCRIPTIONS, RealtimeSession
+from orchard.gateway.realtime import microphone, session
+from orchard.gateway.realtime.session import RealtimeSession
+from orchard.gateway.realtime.transcripts import MOST_TRANSCRIPTIONS
 from orchard.gateway.voice.first_sound import FirstSound
 from tests.support.realtime_events import SESSION_RATE, appends, check_event, pcm, spoken
 
@@ -336,13 +337,35 @@ async def test_an_early_transcription_ends_with_its_turn(client: Client) -> None
     end = len(SUM) - int(0.9 * 2 * SESSION_RATE)
     for event in ("input_audio_buffer.clear", "input_audio_buffer.commit"):
         await client.say(SUM[:end])
-        early = client.session._early
+        early = client.session._transcripts._early
         assert early
         await client.send(event)
-        assert client.session._early is None
+        assert client.session._transcripts._early is None
         await asyncio.wait([early.task])
         assert early.task.cancelled()
     client.script.may_hear.set()
+
+
+async def test_an_early_transcript_is_not_used_for_the_next_turn(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If its own turn could not be taken."""
+    client.script.may_hear.clear()
+    await client.update({"input": {"turn_detection": None}})
+    for _ in range(MOST_TRANSCRIPTIONS):
+        await client.say(SECOND)
+        await client.send("input_audio_buffer.commit")
+    await client.update({"input": {"turn_detection": {"type": "server_vad"}}})
+    client.script.heard = ["the first turn"]
+    with pytest.raises(OrchardError, match="wait to be transcribed"):
+        await client.say(SUM)
+    client.script.may_hear.set()
+    await asyncio.gather(*client.session._transcripts._tasks)
+    monkeypatch.setattr(microphone, "_MOST_BEFORE_SECONDS", 0)  # so that nothing is transcribed early
+    client.script.heard = ["the second turn"]
+    await client.say(SUM)
+    await client.until("response.done")
+    assert client.script.tasks[-1].messages[-1].parts == (TextPart("the second turn"),)
 
 
 async def test_what_has_no_words_is_not_answered(client: Client) -> None:
@@ -703,13 +726,13 @@ async def test_an_item_with_the_id_of_a_deleted_one_is_another(client: Client) -
     for _ in range(2):
         await client.send("conversation.item.create", item=item)
         await client.send("conversation.item.delete", item_id="it")
-    assert len(client.session._transcriptions) == 2
-    tasks = [*client.session._transcriptions]
+    assert len(client.session._transcripts._tasks) == 2
+    tasks = [*client.session._transcripts._tasks]
     client.script.may_hear.set()
     await asyncio.gather(*tasks)
     await asyncio.sleep(0)
-    assert client.session._transcriptions == {}
-    assert client.session._waiting_bytes == 0
+    assert client.session._transcripts._tasks == {}
+    assert client.session._transcripts.nbytes == 0
 
 
 async def test_a_response_that_is_cancelled_at_once_has_begun_and_ends(client: Client) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from orchard.core.errors import OrchardError
@@ -37,11 +38,13 @@ class Socket(WebSocketsSansIOProtocol):
         self._pace = ReadPace(self.loop.time)
         self._pause: asyncio.TimerHandle | None = None
         self._frames = 0
+        self._arrived_at = 0.0
         self._is_ending = False
         self.app_state = {**self.app_state, "socket": self}
 
     def data_received(self, data: bytes) -> None:
         """Parse what has arrived; close the socket if all sockets together hold too many bytes."""
+        self._arrived_at = self.loop.time()
         self._arriving += len(data)
         try:
             self._share.take(self._arriving)
@@ -70,7 +73,12 @@ class Socket(WebSocketsSansIOProtocol):
         return message
 
     async def send(self, message: Any) -> None:
-        """Send a message, and parse what a client that doesn't wait has sent behind its handshake."""
+        """Send a message, and parse what a client that doesn't wait has sent behind its handshake.
+
+        Raise ClientDisconnected if the socket is closed: uvicorn raises RuntimeError until the connection is lost.
+        """
+        if self.close_sent and self.initial_response is None:
+            raise ClientDisconnected
         await super().send(message)
         if self.initial_response and self.close_sent:
             self.handshake_complete = True  # else uvicorn logs that the application has forgotten to answer
@@ -82,6 +90,13 @@ class Socket(WebSocketsSansIOProtocol):
         self._share.take(self._arriving)
         self.curr_msg_data_type = "bytes"  # also for text: uvicorn would log a traceback for invalid UTF-8
         super().send_receive_event_to_app()
+
+    def keepalive_timeout(self) -> None:
+        """Close the socket if nothing has arrived since the ping: else a pong may wait behind what is not read yet."""
+        if self.ping_timeout and (self._arrived_at > self.ping_sent_at or self.read_paused or self._pause):
+            self.pong_timer = self.loop.call_later(self.ping_timeout, self.keepalive_timeout)
+        else:
+            super().keepalive_timeout()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release the message that will not arrive."""

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 from starlette.websockets import WebSocketDisconnect
 
@@ -43,24 +42,16 @@ from orchard.gateway.realtime.microphone import (
 )
 from orchard.gateway.realtime.response import RealtimeResponse, ResponsePlan, Send
 from orchard.gateway.realtime.samples import FORMATS, SoundFormat
+from orchard.gateway.realtime.transcripts import Speech, Transcripts
 from orchard.gateway.voice.requests import VoiceRequests
 
 log = logging.getLogger("orchard.access")
 
-MOST_TRANSCRIPTIONS = 16
-"""The turns of a session that are transcribed or wait for it."""
 _LEAST_MS = 100
 # Seconds of audio that are read at once, and then in a second: more would keep the event loop busy.
 _AUDIO_BURST, _AUDIO_RATE = 120.0, 8.0
 _WINDOWS_AT_ONCE = 32
 _SMALL_CHARS = 64 * 1024  # decoding this many is quicker than using a thread
-
-
-class _EarlyTranscript(Struct, frozen=True):
-    """The transcription of a turn that may be over: used if the turn ends and the session still asks for `asked`."""
-
-    asked: wire.Transcription
-    task: asyncio.Task[str]
 
 
 class RealtimeSession:
@@ -84,13 +75,10 @@ class RealtimeSession:
         self._microphone = Microphone(FORMATS[options.input_format], options.turn_detection)
         self._pace = ReadPace(asyncio.get_running_loop().time, _AUDIO_BURST, _AUDIO_RATE)
         self._turn_id = _new_id("item")
-        self._transcriptions: dict[asyncio.Task[None], RealtimeItem] = {}
-        self._early: _EarlyTranscript | None = None
-        self._failures: dict[str, OrchardError] = {}  # of transcriptions, by the ids of items
+        self._transcripts = Transcripts(requests, send, self._log, self._count_items)
         self._option_bytes = options.answer.nbytes
         self._item_bytes = 0
         self._response_bytes = 0  # of the options and items that are only for the current response
-        self._waiting_bytes = 0  # of audio to transcribe
         self._response: RealtimeResponse | None = None
         self._answering: asyncio.Task[None] | None = None
 
@@ -103,11 +91,10 @@ class RealtimeSession:
 
     async def close(self) -> None:
         """End everything that runs."""
-        self._drop_early()
-        tasks = [*self._transcriptions, *([self._answering] if self._answering else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._answering:
+            self._answering.cancel()
+            await asyncio.wait([self._answering])
+        await self._transcripts.close()
 
     async def handle(self, event: wire.ClientEvent) -> None:
         """Do what an event of the client says. Raise OrchardError if it can't be done."""
@@ -137,19 +124,18 @@ class RealtimeSession:
                 await self._commit_by_client()
             case wire.BareEvent():
                 self._microphone.take()
-                self._drop_early()
+                self._transcripts.drop_early()
                 self._hold()
                 await self._send("input_audio_buffer.cleared")
 
     def _hold(self, more: int = 0) -> None:
         """Count what the session keeps and `more` bytes. Raise OrchardError if all sockets together keep too much."""
         options = self._option_bytes + self._response_bytes
-        self._held.take(options + self._microphone.nbytes + self._item_bytes + self._waiting_bytes + more)
+        self._held.take(options + self._microphone.nbytes + self._item_bytes + self._transcripts.nbytes + more)
 
     def _count_items(self) -> None:
         self._item_bytes = self._conversation.nbytes
-        ids = {item.id for item in self._conversation.items}
-        self._failures = {id_: error for id_, error in self._failures.items() if id_ in ids}
+        self._transcripts.keep_failures(item.id for item in self._conversation.items)
 
     async def _update(self, fields: wire.SessionFields) -> None:
         options = update_session(self._options, fields)
@@ -170,7 +156,7 @@ class RealtimeSession:
         if options.turn_detection != self._options.turn_detection:
             self._microphone.detect(options.turn_detection)
         if not self._microphone.is_speaking:
-            self._drop_early()
+            self._transcripts.drop_early()
         self._options = options
         await self._send("session.updated", session=session_fields(options))
 
@@ -190,9 +176,9 @@ class RealtimeSession:
                     case TurnStart():
                         await self._begin_turn(found)
                     case TurnPause():
-                        self._begin_early(found.audio)
+                        self._transcripts.begin_early(self._speech(found.audio))
                     case TurnGoesOn():
-                        self._drop_early()
+                        self._transcripts.drop_early()
                     case TurnMayEnd():
                         if await self._is_over(found.audio):
                             await self._end_turn(microphone.end_turn())
@@ -210,6 +196,7 @@ class RealtimeSession:
 
     async def _begin_turn(self, turn: TurnStart) -> None:
         self._turn_id = _new_id("item")
+        self._transcripts.drop_early()  # of a turn that could not be taken
         where = {"item_id": self._turn_id, "audio_start_ms": turn.milliseconds}
         await self._send("input_audio_buffer.speech_started", **where)
         detection = self._options.turn_detection
@@ -242,22 +229,21 @@ class RealtimeSession:
             held = f"{self._microphone.held_ms:.0f} ms"
             message = f"The input audio buffer must have at least {_LEAST_MS} ms of audio; it has {held}."
             raise RealtimeError("input_audio_buffer_commit_empty", message)
-        self._check_transcriptions(1)
+        self._transcripts.check_room(1)
         if not self._microphone.is_speaking:
             self._turn_id = _new_id("item")
-        self._drop_early()
+        self._transcripts.drop_early()
         await self._commit(self._microphone.take(), answer=False)
 
     async def _commit(self, audio: bytes, *, answer: bool = True) -> None:
         """Make audio an item of the conversation, and transcribe it; if the turn detection says so, answer."""
         item = RealtimeItem(id=self._turn_id, role="user", content=[wire.ContentPart("input_audio")])
-        self._check_transcriptions(1)
+        self._transcripts.check_room(1)
         previous = self._conversation.add(item)
         where = {"previous_item_id": previous, "item_id": item.id}
         await self._send("input_audio_buffer.committed", **where)
         await self._show_item(item, previous)
-        early, self._early = self._early, None
-        self._transcribe(item, 0, audio, self._microphone.form.rate, early)
+        self._transcripts.begin(item, 0, self._speech(audio), is_turn=True)
         detection = self._options.turn_detection
         is_realtime = self._options.type == "realtime" and not self._answering
         if answer and is_realtime and detection and detection.create_response:
@@ -266,11 +252,6 @@ class RealtimeSession:
     async def _show_item(self, item: RealtimeItem, previous: str | None) -> None:
         for kind in ("conversation.item.added", "conversation.item.done"):
             await self._send(kind, previous_item_id=previous, item=item.fields())
-
-    def _check_transcriptions(self, more: int) -> None:
-        if len(self._transcriptions) + more > MOST_TRANSCRIPTIONS:
-            message = f"{MOST_TRANSCRIPTIONS} turns of this session wait to be transcribed: send no more for a moment"
-            raise OrchardError("overloaded", message)
 
     async def _create_item(self, event: wire.ItemCreate) -> None:
         if self._options.type == "transcription":
@@ -287,7 +268,7 @@ class RealtimeSession:
             raise
         await self._show_item(item, previous)
         for at, audio in sounds:
-            self._transcribe(item, at, audio, self._microphone.form.rate)
+            self._transcripts.begin(item, at, self._speech(audio))
 
     async def _take_audio(self, item: RealtimeItem, where: str) -> list[tuple[int, bytes]]:
         """Take the audio out of an item's parts; return it with their numbers. Raise OrchardError."""
@@ -300,88 +281,14 @@ class RealtimeSession:
                     raise invalid_field(param, f"must have at least {_LEAST_MS} ms of audio.")
                 found.append((at, form.decode(data)))
                 part.audio = None
-        self._check_transcriptions(len(found))
+        self._transcripts.check_room(len(found))
         return found
 
-    def _begin_early(self, audio: bytes) -> None:
-        """Begin to transcribe a turn that may be over."""
-        asked, rate = self._asked_transcription, self._microphone.form.rate
-
-        async def transcribe() -> str:
-            with self._log("early transcription"):
-                return (await self._requests.transcribe(audio, rate, asked))[0]
-
-        def end(task: asyncio.Task[str]) -> None:
-            self._waiting_bytes -= len(audio)
-            if not task.cancelled():
-                task.exception()  # asyncio would log it otherwise
-
-        self._waiting_bytes += len(audio)
-        self._early = _EarlyTranscript(asked, asyncio.create_task(transcribe()))
-        self._early.task.add_done_callback(end)
-
-    def _drop_early(self) -> None:
-        if self._early:
-            self._early.task.cancel()
-            self._early = None
-
-    @property
-    def _asked_transcription(self) -> wire.Transcription:
-        return self._options.transcription or wire.Transcription()
-
-    def _transcribe(
-        self, item: RealtimeItem, at: int, audio: bytes, rate: int, early: _EarlyTranscript | None = None
-    ) -> None:
-        """Begin to transcribe a part of an item; `early` has begun already."""
-        self._waiting_bytes += len(audio)
-        task = asyncio.create_task(self._transcribe_part(item, at, audio, rate, early))
-        self._transcriptions[task] = item
-
-        def end(task: asyncio.Task[None]) -> None:
-            del self._transcriptions[task]
-            self._waiting_bytes -= len(audio)
-
-        task.add_done_callback(end)
-
-    async def _transcribe_part(
-        self, item: RealtimeItem, at: int, audio: bytes, rate: int, early: _EarlyTranscript | None
-    ) -> None:
-        """Transcribe, and tell the client if the session says so."""
-        asked = self._asked_transcription
-        tells = self._options.transcription is not None or self._options.type == "transcription"
-        where = {"item_id": item.id, "content_index": at}
-        kind = "conversation.item.input_audio_transcription"
-
-        async def tell(delta: str) -> None:
-            if tells and delta:
-                await self._send(f"{kind}.delta", **where, delta=delta)
-
-        try:
-            text = await _early_text(early, asked)
-            if text is None:
-                with self._log("transcription"):
-                    text, seconds = await self._requests.transcribe(audio, rate, asked, tell)
-            else:
-                seconds = len(audio) / 2 / rate
-                await tell(text)
-            item.content[at].transcript = text
-            item.measure()
-            self._count_items()
-            if tells:
-                usage = {"type": "duration", "seconds": round(seconds, 3)}
-                await self._send(f"{kind}.completed", **where, transcript=text, usage=usage)
-            return
-        except WebSocketDisconnect:
-            return
-        except OrchardError as failure:
-            error = failure
-        except Exception as bug:
-            log.exception("a realtime transcription broke")
-            error = OrchardError("internal", f"the server failed: {type(bug).__name__}")
-        self._failures[item.id] = error
-        if tells:
-            with suppress(WebSocketDisconnect):
-                await self._send(f"{kind}.failed", **where, error=openai_error_body(error)["error"])
+    def _speech(self, audio: bytes) -> Speech:
+        """Return what is said in samples at the input's rate."""
+        asked = self._options.transcription
+        tells = asked is not None or self._options.type == "transcription"
+        return Speech(audio, self._microphone.form.rate, asked or wire.Transcription(), tells)
 
     async def _create_response(self, fields: wire.ResponseFields) -> None:
         if self._options.type == "transcription":
@@ -444,7 +351,7 @@ class RealtimeSession:
             try:
                 with self._log("response"):
                     given = list(self._conversation.items if items is None else items)
-                    failed = await self._wait_for_transcripts(given)
+                    failed = await self._transcripts.wait(given)
                     response.first_sound.end("transcription")
                     if turn and not failed and not turn.text:
                         log.info("a turn had no words, so it is not answered")
@@ -473,18 +380,6 @@ class RealtimeSession:
         self._answering = self._response = None
         self._response_bytes = 0
         self._count_items()
-
-    async def _wait_for_transcripts(self, items: Sequence[RealtimeItem]) -> OrchardError | None:
-        """Wait for the transcripts of items; return an error of the last turn that no response has reported."""
-        ids = {item.id for item in items}
-        pending = [task for task, item in self._transcriptions.items() if item.id in ids]
-        await asyncio.gather(*map(asyncio.shield, pending))
-        for item in reversed(items):
-            if item.role == "assistant":
-                break
-            if error := self._failures.pop(item.id, None):
-                return error
-        return None
 
     async def _cancel_by_client(self, id_: str | None) -> None:
         response = self._response
@@ -521,16 +416,6 @@ class RealtimeSession:
 
 def _new_id(kind: str) -> str:
     return f"{kind}_{uuid.uuid4().hex[:24]}"
-
-
-async def _early_text(early: _EarlyTranscript | None, asked: wire.Transcription) -> str | None:
-    """Return the text of an early transcription; None if there is none, it failed, or something else is asked now."""
-    if early and early.asked == asked:
-        with suppress(OrchardError):
-            return await early.task
-    if early:
-        early.task.cancel()
-    return None
 
 
 async def _decode_audio(audio: str, form: SoundFormat, param: str) -> bytes:
