@@ -1,6 +1,7 @@
 """A channel between rank 0 and another rank: over a socket, or over ssh. This imports no MLX."""
 
 import os
+import select
 import threading
 from typing import Any
 
@@ -28,6 +29,12 @@ class Channel:
     def send_beat(self) -> None:
         """Send a sign of life. Any thread may do so. Raise OSError if nobody can read it any more."""
         self._write(bytes(HEADER_BYTES))
+
+    def is_readable(self, seconds: float) -> bool:
+        """Wait for at most so many seconds until there is a message or the end; return whether there is."""
+        poll = select.poll()
+        poll.register(self._incoming, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
 
     def receive(self) -> bytes:
         """Return the next message, encoded. Raise EOFError if there is none any more, or DecodeError if it is none."""
