@@ -37,6 +37,8 @@ def test_both_of_mlx_s_forms_are_read(tmp_path: Path) -> None:
         ([FIRST, {"ssh": "b"}], r"`hosts\[1\].ips` must be at least one address"),
         ([FIRST, {"ssh": "-oProxyCommand=evil", "ips": ["10.0.0.2"]}], r"`hosts\[1\].ssh` must be a name for ssh"),
         ([FIRST, {"ssh": "two words", "ips": ["10.0.0.2"]}], r"`hosts\[1\].ssh` must be a name for ssh"),
+        ([FIRST, SECOND, SECOND], r"`hosts\[2\].ssh` must not be that of `hosts\[1\]`, anna@studio"),
+        ([SECOND, FIRST, SECOND], r"`hosts\[2\].ssh` must not be that of `hosts\[0\]`"),
         ([FIRST, {**SECOND, "ips": ["8.8.8.8"]}], r"`hosts\[1\].ips` must be private addresses: .* 8.8.8.8 is not"),
         ([FIRST, {**SECOND, "ips": ["224.0.0.1"]}], "224.0.0.1 is not private"),
         ([FIRST, {**SECOND, "ips": ["studio.local"]}], "must be IPv4 addresses, .* not 'studio.local'"),

@@ -198,6 +198,19 @@ def make_architecture(folder: Path, kind: str, dtype: mx.Dtype = mx.float32) -> 
     _write(folder, config, weights)
 
 
+def split_by_layers(folder: Path) -> None:
+    """Give each layer a file of weights of its own (`model-0.safetensors`), and the rest `model-rest.safetensors`."""
+    file = folder / "model.safetensors"
+    weights: dict[str, mx.array] = mx.load(str(file))  # type: ignore[assignment]
+    files: dict[str, dict[str, mx.array]] = {}
+    for name, value in weights.items():
+        layer = name.partition(".layers.")[2].partition(".")[0] or "rest"
+        files.setdefault(f"model-{layer}.safetensors", {})[name] = value
+    for name, part in files.items():
+        mx.save_safetensors(str(folder / name), part, {"format": "mlx"})
+    file.unlink()
+
+
 def in_float32(model: Path, folder: Path) -> Path:
     """Copy a model's folder, with weights in float32: on any CPU, MLX then computes each row by itself."""
     shutil.copytree(model, folder)

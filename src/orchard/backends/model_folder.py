@@ -4,7 +4,7 @@ import hashlib
 import inspect
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from transformers import dynamic_module_utils
 
 from orchard import folder_files
 from orchard.backends.checkpoint import UnusableWeightsError
+from orchard.backends.hidden_weights import find_files_of_others, find_weights, hide_weights
 from orchard.backends.kernels import cpu, fused, gated_delta, quantized
 from orchard.backends.output_layer import OutputLayer
 from orchard.core.errors import OrchardError, catch_panics
@@ -115,11 +116,13 @@ def load_folder(
     # Reading weights and reading a large vocabulary hardly slow each other down.
     with ThreadPoolExecutor(1, "tokenizer") as aside:
         reading = aside.submit(_load_tokenizer, folder, template)
-        network, config = _load_lazy_network(folder, library)
+        hidden = _find_files_of_others(folder, library, group) if group and group.is_pipeline else ()
+        network, config = _load_lazy_network(folder, library, hidden)
+        part = ""
         if options.adapter_path is not None:
             _apply_adapter(network, Path(options.adapter_path), library)
         if group:
-            _split_network(folder, network, group)
+            part = _split_network(folder, network, group)
             _check_room(folder, network, options)
         unpacked = cpu.widen_to_float32(network, memory.memory_limit(options) // _UNPACKED_SHARE)
         fused.fuse_layers(network, partial(library.run, network))
@@ -136,9 +139,7 @@ def load_folder(
         context_window=min(_choose_context_window(config, tokenizer), options.context_length or _NO_LIMIT),
         defaults=defaults,
         max_new_tokens=max_new_tokens,
-        fingerprint=fingerprint(folder, options.adapter_path, library.name)
-        + " unpacked" * unpacked
-        + (f" {options.parallel} {group.rank} of {options.ranks}" if group else ""),
+        fingerprint=fingerprint(folder, options.adapter_path, library.name) + " unpacked" * unpacked + part,
         max_kv_size=options.max_kv_size,
         output=output,
         group=group,
@@ -175,23 +176,25 @@ def _find_output_layer(folder: Path, network: Any, library: Library, *, needed: 
         raise OrchardError("model_failed", message) from error
 
 
-def _load_lazy_network(folder: Path, library: Library) -> tuple[Any, dict[str, Any]]:
+def _load_lazy_network(folder: Path, library: Library, hidden: Collection[str] = ()) -> tuple[Any, dict[str, Any]]:
+    """Load a network with weights that are not read yet; those in the `hidden` files can't be read."""
     try:
-        with explain_load_errors(folder, library.name):
-            network, config = library.load(folder)
+        with explain_load_errors(folder, library.name), hide_weights(folder, hidden) as shown:
+            network, config = library.load(shown)
     finally:
         # A new network has random weights that are never computed; the random state would keep all of them alive.
         mx.eval(mx.random.state)
     return network, config
 
 
-def _split_network(folder: Path, network: Any, group: RankGroup) -> None:
-    """Keep this rank's part of a network, whose weights need not be read."""
+def _split_network(folder: Path, network: Any, group: RankGroup) -> str:
+    """Keep this rank's part of a network, whose weights need not be read; return what names it in a fingerprint."""
     try:
         if group.is_pipeline:
-            _split_layers(network, group)
-        else:
-            network.shard(group.group)
+            pipeline = _split_layers(network, group)
+            return f" layers {pipeline.start_idx} to {pipeline.end_idx}"
+        network.shard(group.group)
+        return f" tensor {group.rank} of {group.group.size()}"
     except ValueError as error:
         reason = f"its layers can't be divided by {group.group.size()} ranks (--ranks): {_error_line(error)}"
         raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {reason}") from error
@@ -205,13 +208,33 @@ def _check_room(folder: Path, network: Any, options: TextOptions) -> None:
         raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {reason}")
 
 
-def _split_layers(network: Any, group: RankGroup) -> None:
-    pipeline = next(module for module in network.modules() if isinstance(module, PipelineMixin))
+def _find_files_of_others(folder: Path, library: Library, group: RankGroup) -> set[str]:
+    """Return the names of the files of weights that this rank of a pipeline needn't open."""
+    files = find_weights(folder)
+    if len(files) == 1:
+        return set()
+    # Which layers this rank has follows from their sizes, which the headers say.
+    network, _ = _load_lazy_network(folder, library, files)
+    pipeline = _find_pipeline(network)
+    count = len(pipeline.layers)
+    _split_network(folder, network, group)
+    with explain_load_errors(folder, library.name):
+        return find_files_of_others(folder, range(pipeline.start_idx, pipeline.end_idx), count)
+
+
+def _find_pipeline(network: Any) -> Any:
+    return next(module for module in network.modules() if isinstance(module, PipelineMixin))
+
+
+def _split_layers(network: Any, group: RankGroup) -> Any:
+    """Keep this rank's layers; return the module that has them."""
+    pipeline = _find_pipeline(network)
     if "split" not in inspect.signature(pipeline.pipeline).parameters:  # some kinds of models are split evenly
         pipeline.pipeline(group.group)
-        return
-    kept = _count_bytes(network) - sum(map(_count_bytes, pipeline.layers))
-    pipeline.pipeline(group.group, split=group.split_layers(len(pipeline.layers), kept))
+    else:
+        kept = _count_bytes(network) - sum(map(_count_bytes, pipeline.layers))
+        pipeline.pipeline(group.group, split=group.split_layers(len(pipeline.layers), kept))
+    return pipeline
 
 
 def _count_bytes(module: Any) -> int:

@@ -109,6 +109,11 @@ def _check(hostfile: Hostfile) -> None:
     for number, host in enumerate(hostfile.hosts):
         if not _SSH_NAME.fullmatch(host.ssh):
             raise ValueError(f"`hosts[{number}].ssh` must be a name for ssh, not {host.ssh!r}")
+        if (same := [one.ssh for one in hostfile.hosts].index(host.ssh)) != number and not host.is_local:
+            raise ValueError(
+                f"`hosts[{number}].ssh` must not be that of `hosts[{same}]`, {host.ssh}: only this machine, {LOCAL}, "
+                "may have several ranks"
+            )
         if not host.ips:
             raise ValueError(f"`hosts[{number}].ips` must be at least one address, because the rank listens there")
         for ip in host.ips:

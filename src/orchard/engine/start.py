@@ -36,6 +36,7 @@ from orchard.engine.prefill_price import PrefillPrice
 from orchard.engine.ranks.follower import FollowingRunner, FollowingScheduler
 from orchard.engine.ranks.group import ModelOfRankZero, RankGroup
 from orchard.engine.ranks.leader import LeadingRunner, LeadingScheduler
+from orchard.engine.ranks.shared_store import SharedStore
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.scheduler import Scheduler
@@ -92,7 +93,7 @@ def make_runner(
     """
     attention.install_attention()
     if group:
-        return _make_shared_runner(model, options, weights_bytes, progress, group)
+        return _make_shared_runner(model, options, weights_bytes, wake, progress, group=group)
     if isinstance(draft, PredictionHead):
         model, draft = add_head(model, draft), None
     shares = _divide_memory(options, weights_bytes)
@@ -138,7 +139,13 @@ def _find_least(model: LanguageModel, options: TextOptions) -> calibration.Calib
 
 
 def _make_shared_runner(
-    model: LanguageModel, options: TextOptions, weights_bytes: int, progress: Callable[[float], None], group: RankGroup
+    model: LanguageModel,
+    options: TextOptions,
+    weights_bytes: int,
+    wake: Callable[[], None],
+    progress: Callable[[float], None],
+    *,
+    group: RankGroup,
 ) -> tuple[Runner, Units]:
     """Make this rank's runner. All ranks do this together, and what rank 0 finds out counts.
 
@@ -162,7 +169,7 @@ def _make_shared_runner(
     progress(0.6)
     for _ in start.warm_up():
         progress(0.8)
-    store = _make_shared_store(model, options, shares.cache, group, in_pieces=start.found.in_pieces)
+    store = _make_shared_store(model, options, shares.cache, wake, group, in_pieces=start.found.in_pieces)
     price = None
     if group.is_leader and not options.prefill_step_size:
         price = PrefillPrice(start.found.chunk / options.max_token_gap, options.max_token_gap)
@@ -187,14 +194,20 @@ def _share_memory(model: LanguageModel, options: TextOptions, weights_bytes: int
 
 
 def _make_shared_store(
-    model: LanguageModel, options: TextOptions, budget: int, group: RankGroup, *, in_pieces: bool
-) -> KVStore:
+    model: LanguageModel,
+    options: TextOptions,
+    budget: int,
+    wake: Callable[[], None],
+    group: RankGroup,
+    *,
+    in_pieces: bool,
+) -> SharedStore:
     """Make this rank's store. All ranks drop the same cached prompts at the same time, so they must count them alike.
 
     Ranks of a pipeline have different numbers of layers. That is made up for if all layers are of one kind.
     """
     if not group.is_pipeline:
-        return KVStore(model, options, budget, in_pieces=in_pieces)
+        return SharedStore(model, options, budget, wake, group.find_extremes, in_pieces=in_pieces)
     cache = model.new_cache()
     mx.eval(model.forward(mx.array([[0]], mx.uint32), cache))
     size = kv_cache.layer_bytes(cache) or 0
@@ -204,7 +217,7 @@ def _make_shared_store(
         budget = 0
     layers, _ = (extreme.item() for extreme in group.find_extremes(len(cache)))
     assert isinstance(layers, int)
-    return KVStore(model, options, budget, in_pieces=in_pieces, counted_layers=layers)
+    return SharedStore(model, options, budget, wake, group.find_extremes, in_pieces=in_pieces, counted_layers=layers)
 
 
 class _Start:

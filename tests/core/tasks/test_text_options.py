@@ -20,7 +20,6 @@ from orchard.core.tasks.text_options import TextOptions
         ({"ranks": 2, "adapter_path": "a"}, "adapter_path can't be combined with ranks above 1"),
         ({"ranks": 2, "draft_model_path": "a"}, "draft_model_path can't be combined with ranks above 1"),
         ({"ranks": 2, "kv_bits": 4}, "kv_bits can't be combined with ranks above 1"),
-        ({"ranks": 2, "prompt_cache_dir": "a"}, "prompt_cache_dir can't be combined with ranks above 1"),
     ],
 )
 def test_what_is_refused(fields: dict[str, object], words: str) -> None:

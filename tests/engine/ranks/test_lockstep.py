@@ -1,6 +1,11 @@
 """Two ranks take the same steps, whatever happens, although only rank 0 decides."""
 
+import shutil
+import tempfile
+import threading
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import mlx.core as mx
 import pytest
@@ -12,6 +17,8 @@ from orchard.core.request import Sender
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import Job
 from orchard.engine.memory import Shares
+from orchard.engine.prefix_cache import radix_tree
+from orchard.engine.ranks import shared_store
 from orchard.engine.ranks.follower import DivergedError
 from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import greedy, prompt
@@ -122,6 +129,112 @@ def test_a_rank_without_memory_does_not_go_on_alone(rank: int, monkeypatch: pyte
     monkeypatch.setattr(pair.models[rank], "forward", fail)
     with pytest.raises(RuntimeError, match="Unable to allocate"):
         pair.step()
+
+
+@pytest.mark.parametrize("kind", some(KINDS, 1))
+@examples(25, derandomize=True, database=None)
+@given(data=st.data())
+def test_disks_that_differ_do_not_make_ranks_differ(kind: str, data: st.DataObject) -> None:
+    """Some files are lost or damaged between restarts, and each rank writes when it likes."""
+    model = network(kind)
+    limits = replace(LOOSE, max_rows=4, chunk=8, idle_chunk=16, room=4)
+    budget = footprint(model, TextOptions()).bytes(60) * data.draw(st.sampled_from([2, 20]))
+    with tempfile.TemporaryDirectory() as parent, mock.patch.object(radix_tree, "MAX_EDGE", 16):
+        folders = [Path(parent) / "first", Path(parent) / "second"]
+        for life in range(3):
+            for file in sorted(Path(parent).glob("*/*/*.safetensors")):
+                match data.draw(st.sampled_from(["keep", "keep", "keep", "lose", "damage"])):
+                    case "lose":
+                        file.unlink()
+                    case "damage":
+                        file.write_bytes(file.read_bytes()[:-1] + b"?")
+            pair, course = RankPair(model, limits, budget, folders=folders), Course()
+            given_jobs, gone = [data.draw(jobs(f"{life}{name}")) for name in "abc"], set[str]()
+            for job in given_jobs:
+                course.expect(job)
+                pair.add(job)
+                for _ in range(data.draw(st.integers(0, 8))):
+                    course.take(pair.step())
+                match data.draw(st.sampled_from(["go on", "cancel", "write", "write"])):
+                    case "cancel":
+                        pair.cancel(job.id)
+                        gone.add(job.id)
+                    case "write":
+                        pair.follower.write_back()
+                        if pair.is_idle:
+                            pair.leader.write_back()
+            while not pair.is_idle:
+                course.take(pair.step())
+            pair.close()
+            for job in given_jobs:
+                expected = alone(model, replace(job, sender=Sender(), priority="normal"))
+                assert job.id in gone or course.outcomes[job.id].tokens == expected
+
+
+def answer(pair: RankPair, *given_jobs: Job) -> list[int | None]:
+    """See that the answers are right; return how many tokens of each prompt came from the cache."""
+    course = Course()
+    for job in given_jobs:
+        course.expect(job)
+        pair.add(job)
+    while not pair.is_idle:
+        course.take(pair.step())
+    assert [course.outcomes[job.id].tokens for job in given_jobs] == [
+        alone(network("qwen3"), job) for job in given_jobs
+    ]
+    return [course.outcomes[job.id].begun[0].cached_tokens for job in given_jobs]
+
+
+def test_prompts_come_back_from_the_disk_of_every_rank(tmp_path: Path) -> None:
+    """Only if all have them: a rank whose files are gone, or whose disk is slow, makes that a miss for all."""
+    folders = [tmp_path / "first", tmp_path / "second"]
+    job, longer = greedy("a", prompt(1, 40), 3), greedy("b", prompt(1, 60), 3)
+
+    def restart() -> RankPair:
+        return RankPair(network("qwen3"), cache_bytes=2**24, folders=folders)
+
+    pair = restart()
+    assert answer(pair, job) == [0]
+    pair.close()
+    pair = restart()
+    first, second = ([*folder.glob("*/*.payload.safetensors")] for folder in folders)
+    assert len(first) == len(second) > 0
+    assert answer(pair, job) == [39]
+    pair.close()
+    shutil.rmtree(folders[1])
+    pair = restart()
+    assert answer(pair, job) == [0]
+    pair.close()
+    pair = restart()
+    # While the first prompt is read, the others wait. They need not read it again.
+    assert answer(pair, longer, job, replace(longer, id="c")) == [40, 39, 40]
+    pair.close()
+    pair = restart()
+    pair.add(longer)
+    pair.cancel(longer.id)
+    assert answer(pair, job) == [39]
+    pair.close()
+
+
+def test_a_rank_whose_disk_is_slow_makes_a_miss_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = [tmp_path / "first", tmp_path / "second"]
+    pair = RankPair(network("qwen3"), cache_bytes=2**24, folders=folders)
+    assert answer(pair, greedy("a", prompt(1, 40), 3)) == [0]
+    pair.close()
+    pair = RankPair(network("qwen3"), cache_bytes=2**24, folders=folders)
+    hold, disk = threading.Event(), pair.follower.store._disk
+    assert disk
+    read = disk._read
+
+    def read_late(*given: Any) -> None:
+        assert hold.wait(60.0)
+        read(*given)
+
+    monkeypatch.setattr(shared_store, "_SECONDS_FOR_OTHERS", 0.01)
+    monkeypatch.setattr(disk, "_read", read_late)
+    assert answer(pair, greedy("a", prompt(1, 40), 3)) == [0]
+    hold.set()
+    pair.close()
 
 
 def test_only_rank_0_has_grammars() -> None:

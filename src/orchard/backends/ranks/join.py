@@ -8,7 +8,7 @@ import json
 import os
 import socket
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -51,10 +51,14 @@ def _launch_variables(rank: int, connection: RankConnection, file: str) -> tuple
             }, None
 
 
-def find_free_addresses(ips: Sequence[str]) -> list[str]:
-    """Return these addresses of this machine with ports on which nobody listens. Raise OSError if one isn't its own."""
+@contextlib.contextmanager
+def hold_addresses(ips: Sequence[str]) -> Iterator[list[str]]:
+    """Yield these addresses of this machine with free ports, which nobody else gets in this context.
+
+    Leave it right before MLX binds them. Raise OSError if one isn't this machine's.
+    """
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in ips]
         for one, ip in zip(sockets, ips, strict=True):
             one.bind((ip, 0))
-        return [f"{ip}:{one.getsockname()[1]}" for one, ip in zip(sockets, ips, strict=True)]
+        yield [f"{ip}:{one.getsockname()[1]}" for one, ip in zip(sockets, ips, strict=True)]

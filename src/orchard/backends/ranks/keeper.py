@@ -19,7 +19,7 @@ import time
 from contextlib import suppress
 
 from orchard.cluster.remote import BEAT_SECONDS, MARK, SILENT_SECONDS
-from orchard.engine.ranks.channel import HEADER_BYTES
+from orchard.engine.ranks.channel import HEADER_BYTES, MOST_BYTES
 
 _HANGUP = select.POLLHUP | getattr(select, "POLLRDHUP", 0)  # macOS reports the first for both
 _CHUNK_BYTES = 2**16
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def _relay(orders: int) -> None:
-    """Hand the messages on to the rank, until there is no sign of life from rank 0 any more, or the end of them."""
+    """Hand the messages on to the rank, until rank 0 gives no sign of life any more, or sends what is no message."""
     messages: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_write_messages, args=(messages, orders), daemon=True).start()
     incoming, unread = sys.stdin.fileno(), bytearray()
@@ -76,6 +76,8 @@ def _relay(orders: int) -> None:
         unread += data
         while len(unread) >= HEADER_BYTES:
             size = HEADER_BYTES + int.from_bytes(unread[:HEADER_BYTES], "big")
+            if size > HEADER_BYTES + MOST_BYTES:
+                return
             if len(unread) < size:
                 break
             if size > HEADER_BYTES:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import mlx.core as mx
 from msgspec.structs import replace
 
 from orchard.backends.model_folder import Progress
-from orchard.backends.ranks.join import find_free_addresses, join_group
+from orchard.backends.ranks.join import hold_addresses, join_group
 from orchard.backends.ranks.messages import RankConnection, RankHost, RankLoaded, RankQuestion, RankStart
 from orchard.backends.ranks.other_rank import GPUS, OtherRank
 from orchard.backends.ranks.parallel import choose_backend, choose_parallel
@@ -100,29 +101,37 @@ class RankLauncher:
             self._others[-1].on_memory = lambda: self.on_memory()  # noqa: PLW0108 - it is set later
         for one, host in zip(self._others, hosts[1:], strict=True):
             one.channel.send(RankQuestion(host.find_path(self._path), host.ips))
-        own = RankHost(read_facts(self._path), self._own_addresses(), recommended_bytes(), available_bytes())
-        ranks = [own, *(one.wait_for(RankHost, _START_SECONDS, lambda: progress(0.0)) for one in self._others)]
-        self._check_facts([rank.facts for rank in ranks])
-        connection = RankConnection(backend, [rank.addresses for rank in ranks], [list(host.rdma) for host in hosts])
-        free_bytes = self._free_bytes(options, ranks) if options.parallel == "pipeline" else None
-        starts = [
-            RankStart(rank, connection, host.find_path(self._path) if rank else self._path, options, free_bytes)
-            for rank, host in enumerate(hosts)
-        ]
-        for one, host, start in zip(self._others, hosts[1:], starts[1:], strict=True):
-            limit = options.memory_limit if host.is_local else None
-            one.channel.send(replace(start, options=replace(options, memory_limit=limit, **_OWN_OPTIONS)))
-            one.expect_end()
+        with ExitStack() as held:
+            own = RankHost(read_facts(self._path), self._hold_addresses(held), recommended_bytes(), available_bytes())
+            ranks = [own, *(one.wait_for(RankHost, _START_SECONDS, lambda: progress(0.0)) for one in self._others)]
+            self._check_facts([rank.facts for rank in ranks])
+            connection = RankConnection(
+                backend, [rank.addresses for rank in ranks], [list(host.rdma) for host in hosts]
+            )
+            free_bytes = self._free_bytes(options, ranks) if options.parallel == "pipeline" else None
+            starts = [
+                RankStart(rank, connection, host.find_path(self._path) if rank else self._path, options, free_bytes)
+                for rank, host in enumerate(hosts)
+            ]
+            for one, host, start in zip(self._others, hosts[1:], starts[1:], strict=True):
+                there = replace(
+                    options,
+                    memory_limit=options.memory_limit if host.is_local else None,
+                    prompt_cache_dir=host.find_path(options.prompt_cache_dir) if options.prompt_cache_dir else None,
+                    **_OWN_OPTIONS,
+                )
+                one.channel.send(replace(start, options=there))
+                one.expect_end()
         self._group = group = join_group(starts[0], [one.channel for one in self._others])
         model = load_shard(self._path, options, progress, group)
         for one in self._others:
             one.wait_for(RankLoaded, float("inf"), lambda: progress(1.0))
         return model
 
-    def _own_addresses(self) -> list[str]:
+    def _hold_addresses(self, held: ExitStack) -> list[str]:
         ips = self._hostfile.hosts[0].ips
         try:
-            return find_free_addresses(ips)
+            return held.enter_context(hold_addresses(ips))
         except OSError as error:
             message = f"this machine must be the first host of {self._hosts_path}, and can't listen on its addresses"
             raise OrchardError("model_failed", f"{message} {', '.join(ips)}: {error.strerror}") from error

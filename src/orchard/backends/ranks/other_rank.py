@@ -154,7 +154,7 @@ class OtherRank:
                     case RankFailed(reason, in_load=False) if self._joined:
                         self._end_process(reason)
                     case RankProgress(fraction):
-                        self.progress = fraction
+                        self.progress = max(0.0, min(1.0, fraction))
                     case RankMemory():
                         self.memory = message
                         self.on_memory()

@@ -12,14 +12,14 @@ import signal
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import mlx.core as mx
 from msgspec import msgpack
 from msgspec.structs import astuple, replace
 
 from orchard import system_memory
-from orchard.backends.ranks.join import find_free_addresses, join_group
+from orchard.backends.ranks.join import hold_addresses, join_group
 from orchard.backends.ranks.messages import (
     RankEnded,
     RankFailed,
@@ -49,20 +49,24 @@ _SILENT_SECONDS = 3 * BEAT_SECONDS  # the parent does nothing but wait: if it is
 _REPORT_SECONDS = 1.0
 _NOTICEABLE_BYTES = 32 * 2**20
 _RESERVE = 20  # this part of what is free stays free, for other programs
+_SECONDS_FOR_FILES = 5.0  # as rank 0: a worker that still saves to the folder leaves it in this time
 _FAILED = 70  # sysexits.h: EX_SOFTWARE
 
 
 def serve_rank(channel: Channel) -> None:
     """Serve until rank 0 says that the group ends. Raise EOFError if rank 0 ends, or what a step raises."""
     question = msgpack.decode(channel.receive(), type=RankQuestion)
-    try:
-        addresses = find_free_addresses(question.ips)
-    except OSError as error:
-        channel.send(RankFailed(f"it can't listen on {', '.join(question.ips)}: {error.strerror}", in_load=True))
-        return
-    channel.send(RankHost(read_facts(question.path), addresses, recommended_bytes(), available_bytes()))
-    start = msgpack.decode(channel.receive(), type=RankStart)
+    with ExitStack() as held:
+        try:
+            addresses = held.enter_context(hold_addresses(question.ips))
+        except OSError as error:
+            channel.send(RankFailed(f"it can't listen on {', '.join(question.ips)}: {error.strerror}", in_load=True))
+            return
+        channel.send(RankHost(read_facts(question.path), addresses, recommended_bytes(), available_bytes()))
+        start = msgpack.decode(channel.receive(), type=RankStart)
     options = start.options
+    if options.prompt_cache_dir:
+        options = replace(options, prompt_cache_dir=os.path.expanduser(options.prompt_cache_dir))
     if not options.memory_limit:  # it shares no memory with rank 0
         options = replace(options, memory_limit=_allowed_bytes())
     limit_device(memory.memory_limit(options))
@@ -80,8 +84,12 @@ def serve_rank(channel: Channel) -> None:
     runner, _ = make_runner(model, options, weights_bytes, lambda: None, group=group)
     channel.send(RankReady(weights_bytes, group.row_bytes))
     assert isinstance(runner, FollowingRunner)
+    runner.store.wait_for_files(_SECONDS_FOR_FILES)
     while isinstance(order := group.next_order(), Order):
         runner.follow(order)
+        if options.prompt_cache_dir:
+            runner.save_until(group.has_order)
+    runner.close(order.save_seconds)
     channel.send(RankEnded())
 
 

@@ -300,7 +300,7 @@ class TextService(Service):
         for lane in (self._grammars, self._readers, self._prompts):
             await asyncio.to_thread(lane.close)
         # A rank that waits for another one in a collective operation waits without end; its process ends after this.
-        timeout = _SECONDS_TO_LEAVE_RANKS if self._launcher else None
+        timeout = save_seconds + _SECONDS_TO_LEAVE_RANKS if self._launcher else None
         await asyncio.to_thread(self._engine.join, timeout)
         if self._launcher:
             await asyncio.to_thread(self._launcher.end)

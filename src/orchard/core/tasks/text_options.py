@@ -340,7 +340,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         """Raise ValueError if one option would be ignored because of another."""
         if self.hosts and self.ranks > 1:
             raise ValueError("ranks can't be combined with hosts, because the hostfile says how many there are")
-        for name in ("adapter_path", "draft_model_path", "kv_bits", "prompt_cache_dir") if self.is_split else ():
+        for name in ("adapter_path", "draft_model_path", "kv_bits") if self.is_split else ():
             if getattr(self, name):
                 raise ValueError(f"{name} can't be combined with {'hosts' if self.hosts else 'ranks above 1'}")
         for name in ("parallel", "backend"):

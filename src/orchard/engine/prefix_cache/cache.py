@@ -5,13 +5,14 @@ memory stays in the tree while it is on disk: it is cold.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from orchard.engine.prefix_cache.disk_index import DiskIndex
 from orchard.engine.prefix_cache.disk_io import DiskTier
 from orchard.engine.prefix_cache.memory_tier import MemoryTier
-from orchard.engine.prefix_cache.radix_tree import Node, ids_after, slots_of, walk
+from orchard.engine.prefix_cache.radix_tree import WIDTH, Node, Slot, ids_after, slots_of, walk
 from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope, Cut, State, pack_tokens, token_of
 
 _TOKENS_AROUND = 16
@@ -211,6 +212,55 @@ class PrefixCache:
         """
         self._absorb()
         return self._disk is not None and self._disk.write_back(limit_bytes)
+
+    def count_usable(self, tokens: Sequence[int], *, disk: bool = False) -> int:
+        """Return the length of the longest cached prefix of a text without media. It does not count as a use."""
+        self._absorb()
+        return self._usable(*walk(self._memory.root, pack_tokens(tokens)), disk, ())[1]
+
+    def copy_to_disk(self, other: "PrefixCache", limit_bytes: int) -> bool:
+        """Give about `limit_bytes` of what the disk of `other` lacks to its I/O thread; `other` keeps none in memory.
+
+        This cache must have no disk of its own. Return whether there is more that the thread could take now.
+        """
+        other._absorb()
+        dirty, disk = self._memory.dirty, other._disk
+        while dirty and limit_bytes > 0 and disk is not None and disk.takes_more:
+            slot = next(reversed(dirty))
+            text = b"".join(node.edge for node in slot.node.path)
+            known = walk(other._memory.root, text)[1]
+            # A file is useless without those before it in the text.
+            first = next((node.payload for node in slot.node.path if node.end > known), slot)
+            if first in self._memory.fresh:
+                return False
+            given = other._write(text[: first.node.end * WIDTH], first)
+            limit_bytes -= given
+            if first is slot or not given:
+                dirty.pop(slot)
+        return bool(dirty) and disk is not None and disk.takes_more
+
+    def _write(self, text: bytes, slot: Slot[Any]) -> int:
+        """Write what a slot of another cache holds to disk, as far as it isn't there; return how many bytes that is.
+
+        `text`: that up to the slot's end. What comes before the slot is on disk.
+        """
+        assert self._disk is not None
+        path = self._memory.add_path(self._memory.root, text, boundary=True)
+        held: list[Slot[Any]] = []
+        value, begin = slot.value, slot.node.start
+        if isinstance(value, Cut):
+            for node in path:
+                if node.payload.file is None:
+                    self._memory.hold(node.payload, value.part(node.start - begin, node.end - begin))
+                    held.append(node.payload)
+        elif value and path[-1].snapshot.file is None:
+            self._memory.hold(path[-1].snapshot, value)
+            held.append(path[-1].snapshot)
+        self._memory.touch(path, path[-1])
+        self._disk.write_back(sum(one.nbytes for one in held))
+        given = sum(one.nbytes for one in held if one.file is not None)
+        self.drop_all()
+        return given
 
     def fetch(self, match: Match, on_done: Callable[[], None]) -> None:
         """Let the I/O thread read what a cold match lacks; it calls `on_done` when that is read or known to be broken.

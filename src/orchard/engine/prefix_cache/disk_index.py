@@ -36,6 +36,11 @@ class DiskIndex:
     def __len__(self) -> int:
         return len(self._files)
 
+    @property
+    def takes_more(self) -> bool:
+        """Whether the I/O thread could take more to write now."""
+        return self._ready and not self._disk.is_busy
+
     def absorb(self) -> None:
         """Process the news of the I/O thread since the last call."""
         while not self._disk.news.empty():
@@ -69,7 +74,7 @@ class DiskIndex:
         """
         dirty = self._memory.dirty
         given = 0
-        while self._ready and dirty and given < limit_bytes and not self._disk.is_busy:
+        while dirty and given < limit_bytes and self.takes_more:
             # The most recently used one is the most likely to be used again.
             slot = next(iter(dirty) if oldest else reversed(dirty))
             path = slot.node.path
@@ -81,7 +86,7 @@ class DiskIndex:
             if not nbytes:
                 dirty.pop(slot, None)
             given += nbytes
-        return self._ready and bool(dirty) and not self._disk.is_busy
+        return bool(dirty) and self.takes_more
 
     def _save(self, slot: Slot[Any], path: list[Node]) -> int:
         """Give one slot's value to the I/O thread; return its size in bytes, 0 if that can't be done."""

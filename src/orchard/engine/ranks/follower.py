@@ -1,14 +1,28 @@
 """The runner and the scheduler of all ranks but 0: they do what rank 0 has decided."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from orchard.device.out_of_memory import raise_late_errors
 from orchard.engine.batching.job import JobFailure
 from orchard.engine.ranks.notes import NoteSum
-from orchard.engine.ranks.orders import AddJob, CancelJob, DropJob, LimitShares, Order, ResumeJob, StepOrder
+from orchard.engine.ranks.orders import (
+    AddJob,
+    CancelJob,
+    DropJob,
+    EndRead,
+    LimitShares,
+    Order,
+    ReadFiles,
+    ResumeJob,
+    StepOrder,
+)
 from orchard.engine.ranks.shared_runner import SharedRunner
 from orchard.engine.scheduler import Scheduler, StepPlan, TooLargeRequest
 from orchard.engine.ticket import Limits, Ticket
+
+_SECONDS_UNTIL_SAVING = 0.5  # as rank 0
+_SECONDS_BETWEEN_LOOKS = 5.0
 
 
 class DivergedError(Exception):
@@ -140,8 +154,24 @@ class FollowingRunner(SharedRunner):
                 case LimitShares(shares, used_bytes):
                     scheduler.used_bytes = used_bytes
                     self.limit_memory(shares)
+                case ReadFiles():
+                    self.store.begin_read(command, lambda: None)
+                case EndRead(restores):
+                    self.store.end_read(restores=restores)
         if step:
             scheduler.used_bytes = step.used_bytes
             self.step()
         else:
             scheduler.check()
+
+    def write_back(self) -> bool:
+        """See `Runner`. It releases no results: rank 0 may still hold them back."""
+        raise_late_errors()
+        self.store.confirm()
+        return self.store.write_back()
+
+    def save_until(self, has_order: Callable[[float], bool]) -> None:
+        """Give cached prompts to the disk while there are no orders. `has_order` waits for one for some seconds."""
+        seconds = _SECONDS_UNTIL_SAVING
+        while not has_order(seconds):
+            seconds = 0.0 if self.write_back() else _SECONDS_BETWEEN_LOOKS

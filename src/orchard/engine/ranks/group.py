@@ -84,6 +84,10 @@ class RankGroup:
         for channel in self._channels:
             channel.send(message)
 
+    def has_order(self, seconds: float) -> bool:
+        """Wait for at most so many seconds for an order of rank 0, or its end; return whether there is one."""
+        return self._channels[0].is_readable(seconds)
+
     def next_order(self) -> Order | Stop:
         """Return rank 0's next order. Raise EOFError if rank 0 has ended."""
         return _orders.decode(self._channels[0].receive())

@@ -5,7 +5,9 @@ from run to run, only reaches the scheduler: arrivals, clocks, measured costs, m
 message a step, before the step's first collective operation; a rank that has not got them enters none.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from orchard.engine.batching.job import Job
 from orchard.engine.memory import Shares
@@ -16,6 +18,7 @@ from orchard.engine.ranks.orders import (
     CancelJob,
     Command,
     DropJob,
+    EndRead,
     LimitShares,
     Order,
     ResumeJob,
@@ -103,13 +106,51 @@ class LeadingRunner(SharedRunner):
 
     _scheduler: LeadingScheduler
 
+    def __init__(self, *given: Any, **options: Any) -> None:
+        """See `Runner`."""
+        super().__init__(*given, **options)
+        self._reads: deque[tuple[Job, Callable[[], None]]] = deque()  # the first one is under way
+
     def add(self, job: Job) -> None:
         """See `Runner`."""
+        if self._reads and self._reads[0][0].id == job.id:
+            self._end_read(restores=True)
         self._scheduler.commands.append(AddJob.from_job(job))
         super().add(job)
 
+    def fetch(self, job: Job, on_done: Callable[[], None]) -> bool:
+        """See `Runner`. Jobs wait for each other: so little memory is taken beside the prompt cache."""
+        if not self.store.plan_read(job):
+            return False
+        self._reads.append((job, on_done))
+        if len(self._reads) == 1:
+            self._begin_read()
+        return True
+
+    def _begin_read(self) -> None:
+        """Let all ranks read the first job's prompt that isn't in memory by now."""
+        while self._reads:
+            job, on_done = self._reads[0]
+            if read := self.store.plan_read(job):
+                self._scheduler.commands.append(read)
+                self._scheduler.flush()
+                self.store.begin_read(read, on_done)
+                return
+            self._reads.popleft()
+            on_done()
+
+    def _end_read(self, *, restores: bool) -> None:
+        self._reads.popleft()
+        self._scheduler.commands.append(EndRead(restores))
+        self._scheduler.flush()
+        self.store.end_read(restores=restores)
+        self._begin_read()
+
     def cancel(self, job_id: str, choice: int | None = None) -> None:
         """See `Runner`."""
+        if self._reads and self._reads[0][0].id == job_id:
+            self._end_read(restores=False)
+        self._reads = deque(read for read in self._reads if read[0].id != job_id)
         self._scheduler.commands.append(CancelJob(job_id, choice))
         super().cancel(job_id, choice)
 
@@ -136,6 +177,6 @@ class LeadingRunner(SharedRunner):
         return False
 
     def close(self, timeout: float) -> None:
-        """See `Runner`. Then the group ends."""
+        """See `Runner`. All ranks save at the same time."""
+        self._scheduler.send(Stop(timeout))
         super().close(timeout)
-        self._scheduler.send(Stop())

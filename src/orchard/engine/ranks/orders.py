@@ -83,7 +83,19 @@ class LimitShares(Struct, frozen=True, array_like=True, tag="limit"):
     used_bytes: int
 
 
-Command = AddJob | CancelJob | DropJob | ResumeJob | LimitShares
+class ReadFiles(Struct, frozen=True, array_like=True, tag="read"):
+    """Begin to read a prompt from this rank's disk. `text`: its tokens, with the scope's salt."""
+
+    text: list[int]
+
+
+class EndRead(Struct, frozen=True, array_like=True, tag="end_read"):
+    """Rank 0 has read it. `restores`: put it into memory if all ranks have it."""
+
+    restores: bool
+
+
+Command = AddJob | CancelJob | DropJob | ResumeJob | LimitShares | ReadFiles | EndRead
 
 
 class StepOrder(Struct, frozen=True, array_like=True):
@@ -114,4 +126,6 @@ class Order(Struct, frozen=True, array_like=True, tag="order"):
 
 
 class Stop(Struct, frozen=True, array_like=True, tag="stop"):
-    """The group ends: free the model."""
+    """The group ends: save cached prompts for at most so many seconds, and free the model."""
+
+    save_seconds: float
