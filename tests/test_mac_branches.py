@@ -132,6 +132,7 @@ BRANCHES = {
 
 _KERNELS = "tests/backends/kernels"
 _START = "tests/engine/test_start.py"
+_JOINED = f"{_KERNELS}/test_fused.py::test_the_same_comes_out"
 _PRODUCTS = f"{_KERNELS}/test_quantized.py::test_where_mlxs_products_are_fast_nothing_changes"
 METAL_PATHS = {
     "backends/audio/whisper.py load_whisper": (
@@ -155,8 +156,8 @@ METAL_PATHS = {
         f"{_KERNELS}/test_gated_delta.py::test_elsewhere_nothing_is_replaced",
     ),
     "backends/kernels/quantized.py _FastEmbedding.__call__": ("MLX's layers, so it is not there", _PRODUCTS),
-    "backends/kernels/quantized.py _can_use_few_rows": ("MLX's layers, so it is not asked", _PRODUCTS),
-    "backends/kernels/quantized.py _is_faster": ("MLX's products", _PRODUCTS),
+    "backends/kernels/quantized.py _can_use_few_rows": ("MLX's product of joined layers", _JOINED),
+    "backends/kernels/quantized.py _is_faster": ("MLX's product of joined layers", _JOINED),
     "backends/kernels/quantized.py quantized_product": ("MLX's layers, so it is not called", _PRODUCTS),
     "backends/ranks/parallel.py choose_backend": ("ring or jaccl", f"{_HERE}::test_ranks_share_no_gpu"),
     "device/kernel_folder.py keep_kernels": (
