@@ -143,6 +143,10 @@ METAL_PATHS = {
         "the library's layers",
         "tests/backends/audio/test_whisper_cpu.py::test_where_mlx_is_fast_nothing_changes",
     ),
+    "backends/bare/transcription.py transcribe_recordings": (
+        "the weights' own type",
+        "tests/backends/bare/test_transcription.py::test_a_slow_cpu_hears_in_float32",
+    ),
     "backends/kernels/cpu.py use_numpy": (
         "the library's layers",
         f"{_KERNELS}/test_cpu.py::test_layers_of_other_types_stay",
