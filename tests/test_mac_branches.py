@@ -197,6 +197,10 @@ METAL_PATHS = {
         "passes as wide as their rows, which are not traced",
         f"{_START}::test_a_new_model_answers_before_and_while_it_is_calibrated",
     ),
+    "engine/start.py _Start.warm_up": (
+        "no traced pass over a prompt's end",
+        "tests/engine/batching/test_prefill_together.py::test_the_sizes_that_are_tried_beforehand",
+    ),
     "engine/start.py _rehearsals": ("fewer guesses for a row alone", f"{_HERE}::test_metal_rehearses_few_guesses"),
     "engine/start.py make_runner": ("guesses by the costs of steps", f"{_START}::test_the_runner_that_it_makes"),
     "engine/start.py warm_up_verifying": ("two steps", f"{_START}::test_passes_that_verify_are_warm"),
