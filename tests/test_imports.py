@@ -85,6 +85,7 @@ PACKAGES = {
     "backends.audio.speakers": {"backends"},
     # It reads samples at the rate of recordings.
     "backends.audio.turn_detection": {"backends", "backends.audio"},
+    "backends.bare": {"backends.kernels"},  # which knows whether a CPU is slow
     "backends.embeddings": {"backends", "backends.kernels"},
     "backends.images": {"backends"},
     # The text service serves media too; it needs the types of what reads them, and imports the code late.

@@ -132,6 +132,7 @@ BRANCHES = {
 
 _KERNELS = "tests/backends/kernels"
 _START = "tests/engine/test_start.py"
+_JOINED = f"{_KERNELS}/test_fused.py::test_the_same_comes_out"
 _PRODUCTS = f"{_KERNELS}/test_quantized.py::test_where_mlxs_products_are_fast_nothing_changes"
 METAL_PATHS = {
     "backends/audio/whisper.py load_whisper": (
@@ -141,6 +142,10 @@ METAL_PATHS = {
     "backends/audio/whisper_cpu.py adapt_whisper": (
         "the library's layers",
         "tests/backends/audio/test_whisper_cpu.py::test_where_mlx_is_fast_nothing_changes",
+    ),
+    "backends/bare/transcription.py transcribe_recordings": (
+        "the weights' own type",
+        "tests/backends/bare/test_transcription.py::test_a_slow_cpu_hears_in_float32",
     ),
     "backends/kernels/cpu.py use_numpy": (
         "the library's layers",
@@ -155,8 +160,8 @@ METAL_PATHS = {
         f"{_KERNELS}/test_gated_delta.py::test_elsewhere_nothing_is_replaced",
     ),
     "backends/kernels/quantized.py _FastEmbedding.__call__": ("MLX's layers, so it is not there", _PRODUCTS),
-    "backends/kernels/quantized.py _can_use_few_rows": ("MLX's layers, so it is not asked", _PRODUCTS),
-    "backends/kernels/quantized.py _is_faster": ("MLX's products", _PRODUCTS),
+    "backends/kernels/quantized.py _can_use_few_rows": ("MLX's product of joined layers", _JOINED),
+    "backends/kernels/quantized.py _is_faster": ("MLX's product of joined layers", _JOINED),
     "backends/kernels/quantized.py quantized_product": ("MLX's layers, so it is not called", _PRODUCTS),
     "backends/ranks/parallel.py choose_backend": ("ring or jaccl", f"{_HERE}::test_ranks_share_no_gpu"),
     "device/kernel_folder.py keep_kernels": (
@@ -191,6 +196,10 @@ METAL_PATHS = {
     "engine/start.py _Start.runner": (
         "passes as wide as their rows, which are not traced",
         f"{_START}::test_a_new_model_answers_before_and_while_it_is_calibrated",
+    ),
+    "engine/start.py _Start.warm_up": (
+        "no traced pass over a prompt's end",
+        "tests/engine/batching/test_prefill_together.py::test_the_sizes_that_are_tried_beforehand",
     ),
     "engine/start.py _rehearsals": ("fewer guesses for a row alone", f"{_HERE}::test_metal_rehearses_few_guesses"),
     "engine/start.py make_runner": ("guesses by the costs of steps", f"{_START}::test_the_runner_that_it_makes"),

@@ -10,7 +10,7 @@ import pytest
 
 from orchard.cli.verify import memory, other_kinds
 from orchard.cli.verify.proof import Proof
-from orchard.cli.verify.subject import Answer, Refusal, Subject
+from orchard.cli.verify.subject import Answer, Heard, Refusal, Subject
 from orchard.gateway.models.registry import resolve_model
 
 _NUMBERS = itertools.count()
@@ -82,6 +82,29 @@ def test_recordings(others: int, status: str, subject: Subject, monkeypatch: pyt
     monkeypatch.setattr(other_kinds, "_transcribe", company)
     monkeypatch.setattr(other_kinds, "_chat", company)
     assert prove(other_kinds.check_recordings, subject)[0] == status
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "status"),
+    [
+        (("one two", 0.0), ("one two", 0.0), "ok"),
+        (("one two", 0.0), ("one too", 0.0), "problem"),
+        (("", 0.0), ("one", 0.0), "problem"),
+        (("", 0.0), ("", 0.0), "left out"),
+        (("one two", 0.4), ("one too", 0.0), "left out"),
+        (("one two", 0.0), ("one too", 0.2), "left out"),
+        (("one two", 0.0), None, "left out"),
+    ],
+)
+def test_what_the_library_hears(
+    ours: tuple[str, float], theirs: Any, status: str, subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def transcribe(*_: Any) -> Any:
+        return f" {ours[0]}", [(0.0, 1.0, ours[0], ours[1])]
+
+    monkeypatch.setattr(other_kinds, "_transcribe", transcribe)
+    subject.heard = [Heard(*theirs)] * 2 if theirs else None
+    assert prove(other_kinds.check_sound_library, subject)[0] == status
 
 
 @pytest.mark.parametrize(

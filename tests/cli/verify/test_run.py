@@ -254,6 +254,16 @@ def test_a_disk_without_space_is_a_problem_and_says_what_to_set(monkeypatch: pyt
     assert "TMPDIR" in proof["advice"]
 
 
+def test_no_path_is_in_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as those in the messages of the libraries."""
+    seen = "the library's own loop does not run: No safetensors found in /Users/ann/My-Models/qwen; 9.5 tokens/s"
+    fake_verify(monkeypatch, lambda: Proof(status="left out", seen=seen))
+    done = CliRunner().invoke(app, ["verify", "demo", "--json", "--report", str(tmp_path / "report.md")])
+    for text in (done.stdout, (tmp_path / "report.md").read_text()):
+        assert "No safetensors found in qwen; 9.5 tokens/s" in text
+        assert "ann" not in text
+
+
 def test_what_it_has_started_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also the library's own loop, which is no server."""
 

@@ -9,13 +9,14 @@ import json
 import sys
 
 from orchard.backends.bare.language import run_language_model
+from orchard.backends.bare.transcription import transcribe_recordings
 
 
 def main() -> None:
     """Read a task, and print what came out as the last line. What the libraries print goes to stderr."""
     task = json.load(sys.stdin)
     with contextlib.redirect_stdout(sys.stderr):
-        result = run_language_model(**task)
+        result = transcribe_recordings(**task) if "recordings" in task else run_language_model(**task)
     print(json.dumps(result))
 
 

@@ -19,6 +19,8 @@ _SHAPES: dict[str, tuple[tuple[int, int, int], Callable[[float, float], bool]]] 
 }
 PICTURES = tuple(_SHAPES)
 """What is in the pictures."""
+PITCHES = (110.0, 160.0)
+"""Of the recordings, in Hz."""
 
 
 def draw_picture(name: str) -> bytes:

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 
 from orchard.cli.endpoint import ServerError, refusal_text
-from orchard.cli.verify.media import PICTURES, make_recording, picture_url
+from orchard.cli.verify.media import PICTURES, PITCHES, make_recording, picture_url
 from orchard.cli.verify.parting import gap
 from orchard.cli.verify.proof import Proof, Remedy, check
-from orchard.cli.verify.subject import Answer, Refusal, Subject
+from orchard.cli.verify.subject import Answer, Heard, Refusal, Subject
 from orchard.cli.verify.texts import QUESTION, SEEDS, numbered_lines
 from orchard.gateway.models.sources import DEMO
 
@@ -24,10 +24,10 @@ _NOTHING_SHARED = Remedy(
     "--prompt-cache-bytes 0 and --decode-concurrency 1, and report it",
     {"prompt_cache_bytes": 0, "decode_concurrency": 1},
 )
-_PITCHES = (110.0, 160.0)  # Hz
 _TEXTS = ["A cat sleeps.", "The stock market fell sharply on Monday.", numbered_lines(4), numbered_lines(14)]
 _LEAST_COSINE = 0.999  # between two computations of one embedding in half precision; other texts are below 0.99
 _SCORE_STEP = 0.01
+_NO_WORDS = "the model hears no words in the sounds that were made for it"
 _IMAGE_SIZE, _IMAGE_STEPS = "256x256", 2
 _SPOKEN = ("Good morning.", "The train leaves at nine.")
 
@@ -140,10 +140,10 @@ async def _rank(subject: Subject, documents: Sequence[str]) -> list[float]:
 @check("recordings", "right", ("transcription",))
 async def check_recordings(subject: Subject) -> Proof:
     """Compare the transcription of a recording alone with those beside others, and beside chats with another model."""
-    recordings = [make_recording(pitch) for pitch in _PITCHES]
+    recordings = [make_recording(pitch) for pitch in PITCHES]
     alone = [await _transcribe(subject, recording) for recording in recordings]
-    if not any(text for text, _ in alone):
-        return Proof(status="left out", seen="the model hears no words in the sounds that were made for it")
+    if not any(text for text, *_ in alone):
+        return Proof(status="left out", seen=_NO_WORDS)
     beside = await asyncio.gather(*[_transcribe(subject, recording) for recording in recordings * 2])
     chat = await _chat(subject)
     *chats, heard = await asyncio.gather(*[_chat(subject) for _ in recordings], _transcribe(subject, recordings[0]))
@@ -156,6 +156,25 @@ async def check_recordings(subject: Subject) -> Proof:
     return Proof(status="problem", seen=seen, advice="ask for one recording at a time, and report it")
 
 
+@check("sound library", "right", ("transcription",))
+async def check_sound_library(subject: Subject) -> Proof:
+    """Compare what is heard in recordings with what mlx-audio's own loop hears."""
+    if subject.heard is None:
+        return Proof(status="left out", seen=f"the library's own loop does not run: {subject.why_not_bare}")
+    found = [await _transcribe(subject, make_recording(pitch)) for pitch in PITCHES]
+    alone = [Heard(text.strip(), max((one[-1] for one in segments), default=0.0)) for text, segments in found]
+    sure = [pair for pair in zip(alone, subject.heard, strict=True) if not any(one.temperature for one in pair)]
+    if not sure:
+        return Proof(status="left out", seen="the model is so unsure of the sounds that it draws what it hears")
+    if not any(one.text for pair in sure for one in pair):
+        return Proof(status="left out", seen=_NO_WORDS)
+    equal = sum(one == other for one, other in sure)
+    seen = f"{equal} of {len(sure)} transcriptions are equal"
+    if equal == len(sure):
+        return Proof(status="ok", seen=seen)
+    return Proof(status="problem", seen=seen, advice="nothing to set: please report it")
+
+
 async def _chat(subject: Subject) -> str:
     """Return the answer of the bundled chat model, which every server has."""
     body = {"model": DEMO, "messages": [{"role": "user", "content": numbered_lines(4)}], "temperature": 0}
@@ -164,7 +183,7 @@ async def _chat(subject: Subject) -> str:
 
 
 async def _transcribe(subject: Subject, recording: bytes) -> Any:
-    """Return the text and the segments' times."""
+    """Return the text, and the segments: their times, texts and temperatures."""
     async with subject.client() as client:
         response = await client.post(
             "/v1/audio/transcriptions",
@@ -174,7 +193,9 @@ async def _transcribe(subject: Subject, recording: bytes) -> Any:
     if response.is_error:
         raise ServerError(refusal_text(response))
     body = response.json()
-    return body["text"], [(one["start"], one["end"], one["text"]) for one in body.get("segments") or ()]
+    return body["text"], [
+        (one["start"], one["end"], one["text"], one["temperature"]) for one in body.get("segments") or ()
+    ]
 
 
 @check("seeds", "right", ("image",))

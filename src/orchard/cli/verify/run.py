@@ -34,6 +34,7 @@ from orchard.cli.verify.subject import Subject
 from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
 from orchard.core.request import LoadOptions
+from orchard.gateway.crash_reason import hide_folders
 from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.models.registry import Registry
 from orchard.gateway.models.sources import BUNDLED, DEMO
@@ -77,11 +78,14 @@ def verify_model(
         report(Proof(status="left out", check="all", seen=seen, model=entry.id))
         return
     left = math.inf if long else _SECONDS + (_OTHER_SECONDS if other and not other.apart else 0.0)
-    if entry.kind in LANGUAGE:
+    if entry.kind in (*LANGUAGE, "transcription"):
         begin(f"{entry.id}: the library's own loop")
         began = time.monotonic()
         limit = None if long else _BARE_SECONDS + entry.size_bytes / _LEAST_READ
-        subject.bare = subject.run_bare(_ROUNDS, SPEED_TOKENS, ANSWER_TOKENS, limit)
+        if entry.kind in LANGUAGE:
+            subject.bare = subject.run_bare(_ROUNDS, SPEED_TOKENS, ANSWER_TOKENS, limit)
+        else:
+            subject.heard = subject.hear_bare(limit)
         loading = subject.bare.load_seconds if subject.bare else 0.0
         left -= min(time.monotonic() - began - loading, _BARE_SECONDS)
     with tempfile.TemporaryDirectory() as folder:
@@ -195,6 +199,7 @@ def verify_models(
     with exit_on_signals(), ProofTable(console) as table:
 
         def add(proof: Proof) -> None:
+            proof = replace(proof, seen=hide_folders(proof.seen))
             report.proofs.append(proof)
             table.add(proof)
 

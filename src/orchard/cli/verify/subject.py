@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import msgspec
@@ -16,11 +16,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from orchard.cli.endpoint import ServerError, http_options, refusal_text, sse_data
-from orchard.cli.verify.media import PICTURES, draw_picture
+from orchard.cli.verify.media import PICTURES, PITCHES, draw_picture, make_recording
 from orchard.cli.verify.other_server import OtherServer
 from orchard.cli.verify.texts import CHATS, QUESTION
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models.entry import ModelEntry
+
+T = TypeVar("T")
 
 _SURE = 4
 """Each of two logits may move by the rounding in both computations."""
@@ -53,6 +55,13 @@ class Bare(Struct, frozen=True):
         return min(_SURE * self.rounding, _MOST_OF_SPREAD * self.spread)
 
 
+class Heard(Struct, frozen=True):
+    """What a model heard in a recording, and the highest temperature at which a part of it was drawn."""
+
+    text: str
+    temperature: float
+
+
 class Refusal(ServerError):
     """An error's status and message."""
 
@@ -80,6 +89,7 @@ class Subject:
         self.long = long
         self.other = other
         self.bare: Bare | None = None
+        self.heard: list[Heard] | None = None
         self.why_not_bare = ""
         self.alone: dict[str, Answer] = {}
         """The answers alone, by the names of their requests, of the first caller."""
@@ -94,7 +104,6 @@ class Subject:
         """
         task: dict[str, Any] = {
             "question": QUESTION,
-            "pictures": [],
             "path": self.entry.path,
             "kind": self.entry.kind,
             "chats": CHATS,
@@ -102,22 +111,35 @@ class Subject:
             "rounds": rounds,
             "speed_tokens": speed_tokens,
         }
+        pictures = {name: draw_picture(name) for name in PICTURES} if self.entry.kind == "vision" else {}
+        if (bare := self._run_library(task, "pictures", pictures, Bare, seconds)) is None:
+            return None
+        kept = [pair for pair in zip(bare.prompts, bare.texts, strict=True) if self.fits(pair[0])]
+        return replace(bare, prompts=[prompt for prompt, _ in kept], texts=[text for _, text in kept])
+
+    def hear_bare(self, seconds: float | None) -> list[Heard] | None:
+        """Let the library's own loop transcribe the recordings of the checks: see `run_bare`."""
+        files = {f"{pitch:.0f}.wav": make_recording(pitch) for pitch in PITCHES}
+        return self._run_library({"path": self.entry.path}, "recordings", files, list[Heard], seconds)
+
+    def _run_library(
+        self, task: dict[str, Any], field: str, files: dict[str, bytes], result: type[T], seconds: float | None
+    ) -> T | None:
+        """Run `orchard.backends.bare` with a task, whose `field` are the paths of the files."""
         command = [sys.executable, "-m", "orchard.backends.bare"]
         with tempfile.TemporaryDirectory() as folder:
-            for name in PICTURES if self.entry.kind == "vision" else ():
-                Path(folder, name).write_bytes(draw_picture(name))
-                task["pictures"].append(str(Path(folder, name)))
+            for name, data in files.items():
+                Path(folder, name).write_bytes(data)
+            given = json.dumps(task | {field: [str(Path(folder, name)) for name in files]})
             try:
                 done = subprocess.run(
-                    command, input=json.dumps(task), capture_output=True, text=True, check=False, timeout=seconds
+                    command, input=given, capture_output=True, text=True, check=False, timeout=seconds
                 )
             except subprocess.TimeoutExpired:
                 self.why_not_bare = f"it did not end within {seconds:.0f} s: --long has no limit"
                 return None
         try:
-            bare = msgspec.json.decode(done.stdout.strip().rpartition("\n")[2], type=Bare)
-            kept = [pair for pair in zip(bare.prompts, bare.texts, strict=True) if self.fits(pair[0])]
-            return replace(bare, prompts=[prompt for prompt, _ in kept], texts=[text for _, text in kept])
+            return msgspec.json.decode(done.stdout.strip().rpartition("\n")[2], type=result)
         except msgspec.DecodeError:
             self.why_not_bare = (
                 done.stderr.strip().rpartition("\n")[2] or f"its process ended with {done.returncode}"
