@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from orchard.engine.batching.prefill import _pass_size
+from orchard.engine.batching.batched_cache import pass_size
 from orchard.engine.prefill_price import LEAST_TOKENS, Chunk, PrefillLap, PrefillPrice
 
 GAP = 0.06
@@ -106,7 +106,7 @@ def test_a_quarter_of_the_gap_is_left_to_prefill_if_decode_takes_all_of_it() -> 
 def test_sizes_recur() -> None:
     price = PrefillPrice(1_000_000, GAP)
     sizes = {price.tokens(seconds / 1e6, 0) for seconds in range(1, 60_000, 7)}
-    assert all(_pass_size(0, size)[0] == size for size in sizes if size >= 2 * LEAST_TOKENS)
+    assert all(pass_size(0, size)[0] == size for size in sizes if size >= 2 * LEAST_TOKENS)
     assert len(sizes) < 64
 
 

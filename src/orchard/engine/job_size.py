@@ -4,10 +4,9 @@ from bisect import bisect_left
 
 from msgspec.structs import replace
 
-from orchard.engine.batching.batched_cache import GROWTH
+from orchard.engine.batching.batched_cache import GROWTH, round_reach
 from orchard.engine.batching.job import Job
 from orchard.engine.batching.layer_kinds import Footprint
-from orchard.engine.batching.prefill import round_reach
 from orchard.engine.ticket import LEAST_CHUNK, Limits, Ticket
 from orchard.engine.work import Work
 

@@ -12,6 +12,10 @@ import mlx.core as mx
 from orchard.engine.batching.model import cuda_kernel, on_cuda
 
 GROWTH = 256  # tokens; a batched cache grows in steps of this size
+MIN_ROW_TOKENS = 64
+"""The fewest tokens per row in a pass over prompts."""
+_COUNT_BITS = 2  # of the tokens that a pass over prompts reads per row: at most a half more than necessary
+_REACH_BITS = 3  # of the places that it attends to: at most a quarter more
 
 
 class Lengths:
@@ -210,6 +214,23 @@ def capacity_for(length: int) -> int:
     return (length // GROWTH + 1) * GROWTH
 
 
+def pass_size(before: int, own: int) -> tuple[int, int]:
+    """Return how many tokens a pass over prompts reads per row, and how many places it attends to."""
+    count = _round_size(own, _COUNT_BITS, MIN_ROW_TOKENS)
+    return count, round_reach(before + count) if before else count
+
+
+def round_reach(places: int) -> int:
+    """Round up the places that a pass over prompts attends to."""
+    return _round_size(places, _REACH_BITS, GROWTH)
+
+
+def _round_size(number: int, bits: int, least: int) -> int:
+    """Round up to a multiple of `least` that has at most `bits` significant bits."""
+    step = max(1 << max(number.bit_length() - bits, 0), least)
+    return -(-number // step) * step
+
+
 def resize_tokens(array: mx.array, size: int) -> mx.array:
     """Return an array (rows, heads, tokens, width) with its tokens' axis cut or padded to `size`."""
     have = array.shape[2]
@@ -300,6 +321,9 @@ class PlacedArrays:
         """
         if list(keep) == list(range(self.arrays[0].shape[0] if self.arrays else 0)) and not (joined or spare):
             self.resize(size)
+            return
+        if not (self.arrays or spare) and len(joined) == 1 and joined[0][0].shape[2] >= size:
+            self.arrays = [resize_tokens(array, size) for array in joined[0]]  # they are copied when they are written
             return
         stored: Sequence[mx.array | None] = self.arrays or [None] * len(joined[0])
         self.arrays = [

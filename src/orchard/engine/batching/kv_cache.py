@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine.batching.batched_cache import capacity_for
+from orchard.engine.batching.batched_cache import capacity_for, pass_size
 from orchard.engine.batching.job import MediaSpan
 from orchard.engine.batching.layer_kinds import Footprint, LayerKind, layer_kind_of
 from orchard.engine.batching.model import LanguageModel, on_cuda
@@ -26,6 +26,7 @@ _WRITE_BACK_BYTES = 32 * 2**20
 _SECONDS_BETWEEN_LOOKS = 0.01
 _LEAST_TOKENS_BETWEEN = 8  # snapshots; reading so few tokens again is cheaper than a pass and a snapshot more
 _UNLIMITED = 2**31
+_MOST_ROOM = 2048  # tokens of the next pass for which a restored cache has room
 Cache = list[Any]
 
 
@@ -115,13 +116,16 @@ def _name_arrays(cache: Cache, arrays: Callable[[LayerKind, Any], Sequence[mx.ar
     }
 
 
-def restore_cache(cache: Cache, pieces: Sequence[tuple[Cut, int]], state: State | None, length: int) -> None:
+def restore_cache(
+    cache: Cache, pieces: Sequence[tuple[Cut, int]], state: State | None, length: int, reach: int = 0
+) -> None:
     """Fill an empty cache with `length` tokens.
 
     `pieces`: each cut, and how many of its first tokens to use. `state`: a snapshot, for layers that can't be cut.
+    `reach`: how many places the next pass attends to, if it is one over prompts.
     """
     if on_cuda():
-        pieces = _join_stacks(pieces, length)
+        pieces = _join_stacks(pieces, max(capacity_for(length), reach))
     cuts = [(_group_by_layer(piece), used) for piece, used in pieces]
     states = _group_by_layer(state) if state else {}
     for name, layer in named_layers(cache):
@@ -132,8 +136,8 @@ def restore_cache(cache: Cache, pieces: Sequence[tuple[Cut, int]], state: State 
         kind.restore(layer, own, length)
 
 
-def _join_stacks(pieces: Sequence[tuple[Cut, int]], length: int) -> Sequence[tuple[Cut, int]]:
-    """Join pieces whose stacks are alike, with free room at the end; return one piece, or the pieces as they are.
+def _join_stacks(pieces: Sequence[tuple[Cut, int]], places: int) -> Sequence[tuple[Cut, int]]:
+    """Join pieces whose stacks are alike to one of so many `places`; return that, or the pieces as they are.
 
     On CUDA a launch takes longer than a small copy, and there is one for each piece, but not for each layer.
     """
@@ -144,9 +148,10 @@ def _join_stacks(pieces: Sequence[tuple[Cut, int]], length: int) -> Sequence[tup
     for place, stack in enumerate(pieces[0][0].stacks):
         parts = [piece.stacks[place].array[:, :, :used] for piece, used in pieces]
         layers, heads, _, width = stack.array.shape
-        parts.append(mx.zeros((layers, heads, capacity_for(length) - length, width), stack.array.dtype))
+        free = places - sum(used for _, used in pieces)
+        parts.append(mx.zeros((layers, heads, free, width), stack.array.dtype))
         joined |= Stack(stack.names, mx.concatenate(parts, axis=2)).split()
-    return [(Cut({name: joined[name] for name in pieces[0][0].arrays}), capacity_for(length))]
+    return [(Cut({name: joined[name] for name in pieces[0][0].arrays}), places)]
 
 
 def _group_by_layer(state: State) -> dict[str, dict[int, mx.array]]:
@@ -291,7 +296,8 @@ class KVStore:
         known = match.pieces, match.snapshot
         if not self._last_find or self._last_find[0] != known:
             cache = self.quantize_if_due(self._model.new_cache(), match.length)
-            restore_cache(cache, match.pieces, match.snapshot, match.length)
+            _, reach = pass_size(match.length, min(len(tokens) - match.length, _MOST_ROOM))
+            restore_cache(cache, match.pieces, match.snapshot, match.length, reach)
             self._last_find = known, cache
         return CacheHit(copy.deepcopy(self._last_find[1]), match.length, match.miss)
 

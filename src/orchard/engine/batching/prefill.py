@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import mlx.core as mx
 
-from orchard.engine.batching.batched_cache import GROWTH, Lengths
+from orchard.engine.batching.batched_cache import MIN_ROW_TOKENS, Lengths, pass_size
 from orchard.engine.batching.job import MediaSpan
 from orchard.engine.batching.kv_cache import Cache, KVStore, named_layers
 from orchard.engine.batching.layer_kinds import Unbatchable, layer_kind_of
@@ -24,10 +24,7 @@ from orchard.engine.batching.traced_pass import TracedPasses
 from orchard.engine.prefix_cache.values import EVERYBODY, CacheScope
 from orchard.engine.sampling.logprobs import Scoring
 
-_MIN_ROW_TOKENS = 64  # tokens per row in a pass of several prompts
 _MAX_ROW_PADDING = 32
-_COUNT_BITS = 2  # of the tokens that a pass reads per row: at most a half more than necessary
-_REACH_BITS = 3  # of the places that it attends to: at most a quarter more
 
 
 class Prefill:
@@ -268,7 +265,7 @@ def read_rows(
     """
     lengths = [int(cache[0].offset) for cache, _ in rows]
     spare = _round_to_power(len(rows)) - len(rows)
-    count, reach = _pass_size(max(lengths), max(len(tokens) for _, tokens in rows))
+    count, reach = pass_size(max(lengths), max(len(tokens) for _, tokens in rows))
     known = Lengths(lengths + lengths[:1] * spare, count, reach)
     batched = [_batch_layer(same, known, spare) for same in zip(*(cache for cache, _ in rows), strict=True)]
     padded = [tokens + tokens[:1] * (count - len(tokens)) for _, tokens in rows]
@@ -318,7 +315,7 @@ def warm_up_prefill(
     since it joins operations.
     """
     output: Literal["all", "last"] = "last" if logits else "all"
-    for count in sorted({_pass_size(0, tokens)[0] for tokens in range(1, 8 * _MIN_ROW_TOKENS + 1)}):
+    for count in sorted({pass_size(0, tokens)[0] for tokens in range(1, 8 * MIN_ROW_TOKENS + 1)}):
         rows = 1
         while rows * count <= most:
             _, made, arrays = read_rows(model, [(model.new_cache(), [0] * count)] * rows, output)
@@ -335,23 +332,6 @@ def warm_up_prefill(
 def _round_to_power(rows: int) -> int:
     """Round up to a power of two."""
     return 1 << (rows - 1).bit_length()
-
-
-def _pass_size(before: int, own: int) -> tuple[int, int]:
-    """Return how many tokens a pass reads per row, and how many places it attends to."""
-    count = _round_size(own, _COUNT_BITS, _MIN_ROW_TOKENS)
-    return count, round_reach(before + count) if before else count
-
-
-def round_reach(places: int) -> int:
-    """Round up the places that a pass attends to."""
-    return _round_size(places, _REACH_BITS, GROWTH)
-
-
-def _round_size(number: int, bits: int, least: int) -> int:
-    """Round up to a multiple of `least` that has at most `bits` significant bits."""
-    step = max(1 << max(number.bit_length() - bits, 0), least)
-    return -(-number // step) * step
 
 
 def _batch_layer(of_rows: Sequence[Any], lengths: Lengths, spare: int) -> Any:
@@ -377,7 +357,7 @@ def group_by_length(pieces: Sequence[tuple[int, int]], most_places: int) -> list
         if (
             longer
             and _has_little_padding(before, own)
-            and _round_to_power(len(longer)) * _pass_size(max(before), max(own))[1] <= most_places
+            and _round_to_power(len(longer)) * pass_size(max(before), max(own))[1] <= most_places
         ):
             found[-1] = longer
         else:

@@ -115,8 +115,7 @@ class Cut(State):
                 for same in alike.values()
                 for names in (tuple(same[at : at + _MOST_STACKED]) for at in range(0, len(same), _MOST_STACKED))
             ]
-        # `concatenate` does not copy a single array. A view or a lazy copy would keep all of this alive, which the budget
-        # doesn't count.
+        # `concatenate` does not copy a single array. A view or a lazy copy would keep all of this alive, uncounted.
         mx.async_eval(*[stack.array for stack in stacks])  # type: ignore[no-untyped-call]
         arrays = {name: array for stack in stacks for name, array in stack.split().items()}
         made = Cut({name: arrays[name] for name in self.arrays}, self.scale)
