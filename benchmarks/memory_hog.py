@@ -191,9 +191,10 @@ class Walk:
 class Hog:
     """The process, as the benchmark sees it."""
 
-    def __init__(self, *, cuda: bool, cgroup: Path | None, leave: int, seed: int) -> None:
+    def __init__(self, *, cuda: bool, cgroup: Path | None, leave: int, seed: int, pause: float) -> None:
+        """`pause`: the longest time between two steps, in seconds."""
         self.reports: list[Report] = []
-        options = ["--leave", str(leave), "--seed", str(seed), *(["--cuda"] if cuda else [])]
+        options = ["--leave", str(leave), "--seed", str(seed), "--pause", str(pause), *(["--cuda"] if cuda else [])]
         options += ["--cgroup", str(cgroup)] if cgroup else []
         command = within(cgroup, [sys.executable, "-c", _STARTED, *options])
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -284,7 +285,7 @@ def main() -> None:
     parser.add_argument("--cgroup", type=Path)
     parser.add_argument("--leave", type=int, required=True)
     parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--seconds", type=float, default=2.0, help="the longest pause between steps")
+    parser.add_argument("--pause", type=float, required=True, help="the longest pause between steps, in seconds")
     args = parser.parse_args()
     with contextlib.suppress(OSError):  # in a cgroup, lack of memory is to end the server's processes; else this one
         Path("/proc/self/oom_score_adj").write_text("-1000" if args.cgroup else "1000")
@@ -292,4 +293,4 @@ def main() -> None:
     walk = Walk(
         memory, args.leave, args.seed, lambda report: print(json.dumps(msgspec.to_builtins(report)), flush=True)
     )
-    walk.run(lambda seconds: bool(select.select([sys.stdin], [], [], seconds)[0]), args.seconds)
+    walk.run(lambda seconds: bool(select.select([sys.stdin], [], [], seconds)[0]), args.pause)

@@ -209,7 +209,7 @@ class Pressure:
     async def _pressure(self, client: Client) -> dict[str, Any]:
         samples, peaks, args = Samples(client, self._args.seed), Peaks(client), self._args
         await samples.ask_alone()
-        hog = Hog(cuda=args.cuda, cgroup=self._cgroup, leave=args.leave_mib * _MIB, seed=args.seed)
+        hog = Hog(cuda=args.cuda, cgroup=self._cgroup, leave=args.leave_mib * _MIB, seed=args.seed, pause=args.pause)
         watching = asyncio.create_task(peaks.watch())
         seconds, begin = args.minutes * 60, time.monotonic()
         traffic = Traffic(client, args.seed, seconds)
@@ -270,6 +270,7 @@ def main() -> None:
     parser.add_argument(
         "--leave-mib", type=int, default=0, help="what is always left (default: 1024 with CUDA, else 512)"
     )
+    parser.add_argument("--pause", type=float, default=2.0, help="between its steps, at most, in seconds")
     parser.add_argument("--limit-gib", type=float, default=6.0, help="of the cgroup")
     parser.add_argument("--tie", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=0)
