@@ -59,6 +59,7 @@ log = logging.getLogger("orchard.worker")
 
 _RETRY_AFTER = 5
 _SECONDS_TO_LEAVE_RANKS = 2.0
+_RANKS_SAVE_SECONDS = 2.0  # so that a group ends within five seconds in any case
 # Large work lets other work go first, for a second per amount.
 _YIELDING_BYTES = 2 * 2**20  # of files of media
 _YIELDING_CHARS = 16 * 2**10  # of a grammar
@@ -295,6 +296,8 @@ class TextService(Service):
         """
         for request_id in list(self._live):
             self.cancel(request_id)
+        if self._launcher:
+            save_seconds = min(save_seconds, _RANKS_SAVE_SECONDS) if self._options.prompt_cache_dir else 0.0
         self._engine.close(save_seconds)
         self._end_helpers()
         for lane in (self._grammars, self._readers, self._prompts):
