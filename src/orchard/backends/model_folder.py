@@ -166,10 +166,10 @@ def read_config(folder: Path, library: str) -> dict[str, Any]:
 
 
 def _find_output_layer(folder: Path, network: Any, library: Library, *, needed: bool) -> OutputLayer | None:
-    """Return the layer that computes the logits. If there is none, return None; if it is `needed`, raise."""
+    """Return the layer that computes the logits. If it can't be found, return None; if it is `needed`, raise."""
     try:
         return OutputLayer(network, lambda: library.run(network))
-    except ValueError as error:
+    except Exception as error:  # some networks can't run without what only their prompts have
         if not needed:
             return None
         message = f"the model in {folder} can't give embeddings, as the option `embeddings` says: {error}"
