@@ -5,7 +5,8 @@ These tests have an environment of their own, without Orchard: the clients' depe
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import httpx
@@ -34,6 +35,33 @@ models:
   - {model_path: generates, served_model_name: black-forest-labs/FLUX.2-klein-4B, config_name: flux2-klein-4b}
   - {model_path: edits, served_model_name: black-forest-labs/FLUX.1-Kontext-dev, config_name: flux-kontext-dev}
   - {model_path: speaks, served_model_name: mlx-community/Qwen3-TTS-12Hz-0.6B-CustomVoice-bf16}
+"""
+# The server's code of `voices_url`: a model that says digits, one that finds every turn to be over, and what is said.
+_VOICES = """
+from pathlib import Path
+from orchard.cli import main
+from tests.support.digit_speaker import make_digit_speaker
+from tests.support.realtime_events import SESSION_RATE, pcm, spoken
+from tests.support.sounds import wav
+from tests.support.turn_models import make_smart_turn
+import numpy
+
+Path("mouth").mkdir()
+make_digit_speaker(Path("mouth"))
+make_smart_turn(Path("turns"), bias=50)
+said = pcm(spoken("two", "four", before=0.5, after=0.5))
+Path("said.wav").write_bytes(wav(numpy.frombuffer(said, "<i2"), SESSION_RATE))
+main()
+"""
+_VOICES_CONFIG = """
+server:
+  responses_path: ":memory:"
+  realtime: {assistant: {chat: demo, transcription: ears, speech: mouth, turn_detection: turns}}
+models:
+  - {model_path: demo}
+  - {model_path: demo-whisper, served_model_name: ears, aliases: [gpt-4o-mini-transcribe]}
+  - {model_path: mouth}
+  - {model_path: turns}
 """
 # Clients read keys, addresses and switches from the environment: none of the user's must reach a test.
 for name in list(os.environ):
@@ -87,10 +115,31 @@ def makers_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         (folder / name / "transformer").mkdir(parents=True)
         (folder / name / "model_index.json").write_text("{}")
         (folder / name / "transformer" / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
-    (folder / "config.yaml").write_text(_MAKERS_CONFIG)
+    with _started_with(_MAKERS, _MAKERS_CONFIG, folder, _is_ready) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def voices_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the server of `voices_url`, which writes into said.wav what somebody says."""
+    return tmp_path_factory.mktemp("voices")
+
+
+@pytest.fixture(scope="session")
+def voices_url(voices_folder: Path) -> Iterator[str]:
+    """As `url`, of a server with models for spoken conversations: `assistant`, and each of its models."""
+
+    def is_ready(url: str) -> bool:
+        models = httpx.get(f"{url}/health").json()["models"]
+        return all(model["state"] == "ready" for model in models.values())
+
+    with _started_with(_VOICES, _VOICES_CONFIG, voices_folder, is_ready) as made:
+        yield made
+
+
+def _started_with(code: str, config: str, folder: Path, ready: Callable[[str], bool]) -> AbstractContextManager[str]:
+    """Start a server with code that makes its models, in Orchard's own environment."""
+    (folder / "config.yaml").write_text(config)
     python = Path(os.environ["ORCHARD"]).with_name("python")
     variables = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    with started(
-        [str(python), "-c", _MAKERS, "serve", "--config", "config.yaml"], folder, _is_ready, variables
-    ) as made:
-        yield made
+    return started([str(python), "-c", code, "serve", "--config", "config.yaml"], folder, ready, variables)

@@ -11,10 +11,10 @@ NODE = Path(__file__).parent / "node"
 
 
 FILES = sorted(path.name for path in NODE.glob("*.test.mjs"))
-SPEECH = "speech.test.mjs"
+SPEECH, REALTIME = "speech.test.mjs", "realtime.test.mjs"
 
 
-@pytest.mark.parametrize("file", [name for name in FILES if name != SPEECH])
+@pytest.mark.parametrize("file", [name for name in FILES if name not in (SPEECH, REALTIME)])
 def test_node(url: str, file: str) -> None:
     _run(url, file)
 
@@ -23,11 +23,15 @@ def test_speech(makers_url: str) -> None:
     _run(makers_url, SPEECH)
 
 
-def _run(url: str, file: str) -> None:
+def test_realtime(voices_url: str, voices_folder: Path) -> None:
+    _run(voices_url, REALTIME, ORCHARD_SPEECH=str(voices_folder / "said.wav"))
+
+
+def _run(url: str, file: str, **variables: str) -> None:
     program = shutil.which("node")
     assert program, "Node 24.16 or newer must be on the PATH"
     assert (NODE / "node_modules").is_dir(), "`make test-clients` installs what the tests need"
     command = [program, "--test", "--test-reporter=spec", file]
-    environment = os.environ | {"ORCHARD_URL": url}
+    environment = os.environ | {"ORCHARD_URL": url} | variables
     run = subprocess.run(command, cwd=NODE, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
