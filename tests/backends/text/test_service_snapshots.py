@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from orchard.backends.text.model import load_text_model
 from orchard.core.tasks.generate import (
     Generate,
     Message,
@@ -18,6 +19,8 @@ from orchard.core.tasks.generate import (
     ToolCallPart,
     ToolResultPart,
 )
+from orchard.core.tasks.text_options import TextOptions
+from tests.support.engine_driver import store_calibration
 from tests.support.models import make_architecture
 from tests.support.worker_caller import Caller, serving
 
@@ -93,6 +96,7 @@ def folder_of(base: Path, kind: str, template: str) -> Path:
     ):
         file = folder / f"{name}.json"
         file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+    store_calibration(load_text_model(str(folder)), TextOptions())
     return folder
 
 

@@ -29,9 +29,11 @@ from orchard.config import Settings
 from orchard.core.events import Failed, Started, collect
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
 from orchard.core.tasks.generate import Count, Generate, Message, Part, Sampling, TextPart, ToolCallPart, ToolResultPart
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import calibration
 from orchard.gateway.pool.worker_process import WorkerProcess
 from orchard.kinds import VISION
+from tests.support.engine_driver import store_calibration
 from tests.support.examples import some
 from tests.support.media import LOSSLESS, StubOpenCV, picture, png, sound, wav, write_film
 from tests.support.vision_families import FAMILIES
@@ -149,7 +151,10 @@ async def test_a_load_leaves_no_warning_for_programmers(
 
 @pytest.fixture(scope="module")
 def llava(vision_folder: Folders) -> Path:
-    return vision_folder("llava")
+    """A folder whose calibration is stored, as it is loaded often."""
+    folder = vision_folder("llava")
+    store_calibration(vision_model.load_vision_model(str(folder)), TextOptions())
+    return folder
 
 
 @pytest.mark.parametrize("name", some(["qwen3_vl", "llava"], 2))

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from orchard.backends.vision.model import load_vision_model
 from orchard.backends.vision.service import VisionService
 from orchard.core.events import Started, collect
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
 from orchard.core.tasks.generate import Generate, Grammar, Message, Part, Sampling, TextPart
+from orchard.core.tasks.text_options import TextOptions
+from tests.support.engine_driver import store_calibration
 from tests.support.examples import some
 from tests.support.media import film, picture, png, sound, video, wav, with_one_pixel
 from tests.support.models import SPECIAL, make_tokenizer
@@ -99,20 +102,21 @@ def test_every_family_is_tried() -> None:
 @pytest.mark.parametrize("name", some(_SOME, 10))
 async def test_an_answer_depends_on_its_request_alone(vision_folder: Folders, tmp_path: Path, name: str) -> None:
     folder, asked = vision_folder(name), company(name)
+    store_calibration(load_vision_model(str(folder)), TextOptions())
     turned = dict(reversed(asked.items()))
-    async with serving(folder, VisionService, warm=True, prompt_cache_bytes=0) as caller:
+    async with serving(folder, VisionService, prompt_cache_bytes=0) as caller:
         alone = await one_by_one(caller, asked)
         expected = answers(alone)
         assert not any(cached for _, cached in alone.values())
         assert answers(await at_once(caller, asked)) == expected
     assert len({tuple(answer) for answer in expected.values()}) == len(asked)  # else they would prove little
     kept = str(tmp_path / "cache")
-    async with serving(folder, VisionService, warm=True, prompt_cache_dir=kept, prefill_step_size=16) as caller:
+    async with serving(folder, VisionService, prompt_cache_dir=kept, prefill_step_size=16) as caller:
         assert answers(await at_once(caller, turned)) == expected
         warm = await at_once(caller, asked)
         assert answers(warm) == expected
         assert all(cached for _, cached in warm.values())
-    async with serving(folder, VisionService, warm=True, prompt_cache_dir=kept) as caller:
+    async with serving(folder, VisionService, prompt_cache_dir=kept) as caller:
         again = await at_once(caller, asked)
         assert answers(again) == expected
         assert all(cached for _, cached in again.values())
@@ -132,9 +136,10 @@ async def test_what_differs_a_little_shares_nothing(vision_folder: Folders, name
         changed[4000] = -changed[4000]
         alike.append([medium("audio", wav(samples)), medium("audio", wav(changed))])
     question = "What is blue? The sea is blue and the sky is blue too."
-    async with serving(vision_folder(name), VisionService, warm=True, prompt_cache_bytes=0) as caller:
+    store_calibration(load_vision_model(str(vision_folder(name))), TextOptions())
+    async with serving(vision_folder(name), VisionService, prompt_cache_bytes=0) as caller:
         alone = [[(await told(caller, "a", ask(said("Hello ", part, question))))[0] for part in pair] for pair in alike]
-    async with serving(vision_folder(name), VisionService, warm=True) as caller:
+    async with serving(vision_folder(name), VisionService) as caller:
         for pair, expected in zip(alike, alone, strict=True):
             first, second = (ask(said("Hello ", part, question)) for part in pair)
             assert (await told(caller, "first", first))[0] == expected[0]
