@@ -27,6 +27,7 @@ from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.calibration import Calibration
 from orchard.engine.engine import Engine
+from orchard.engine.memory import memory_limit
 from orchard.engine.prefix_cache.disk_io import DiskTier
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.step_work import estimate_step_work
@@ -69,7 +70,23 @@ class Leave(NamedTuple):
     choice: int | None = None
 
 
-Happening = tuple[At, Job | Leave]
+class Pause(NamedTuple):
+    """A job is paused, as if its client read slowly."""
+
+    job: str
+
+
+class Resume(NamedTuple):
+    """A paused job goes on."""
+
+    job: str
+
+
+class Squeeze(NamedTuple):
+    """Other programs take all memory, until the next step with news."""
+
+
+Happening = tuple[At, Job | Leave | Pause | Resume | Squeeze]
 
 
 @dataclass
@@ -77,6 +94,7 @@ class _Run:
     """One call of `Driver.run`; only the engine's thread touches it, but for its beginning and its end."""
 
     engine: "Engine[Any]"
+    memory_bytes: int
     prefix: str
     happenings: list[Happening]
     results: dict[str, Result] = field(default_factory=dict)
@@ -84,6 +102,7 @@ class _Run:
     gone: set[str] = field(default_factory=set)
     count: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
+    squeezed: bool = False
     done: threading.Event = field(default_factory=threading.Event)
 
     def join(self, job: Job) -> None:
@@ -98,7 +117,13 @@ class _Run:
         # The engine forgets a whole job at its own word only: without its last choice it would still be one.
         self.engine.cancel(self.prefix + leave.job, leave.choice if open_ else None)
 
+    def squeeze(self, squeezed: bool) -> None:
+        self.squeezed = squeezed
+        self.engine.limit_memory(self.engine.weights_bytes if squeezed else self.memory_bytes, self.memory_bytes)
+
     def take(self, step: EngineStep) -> None:
+        if self.squeezed:
+            self.squeeze(False)
         for begun in step.starts:
             self._begin(begun.job, begun.cached_tokens)
         for drawn in step.tokens:
@@ -144,8 +169,14 @@ class _Run:
             match due[0][1]:
                 case Job() as job:
                     self.join(job)
-                case leave:
+                case Leave() as leave:
                     self.leave(leave)
+                case Pause(job):
+                    self.engine.pause(self.prefix + job)
+                case Resume(job):
+                    self.engine.resume(self.prefix + job)
+                case Squeeze():
+                    self.squeeze(True)
 
     def _reached(self, at: At) -> bool:
         return self.count[at.job] >= at.tokens or not self.open[at.job]
@@ -167,6 +198,7 @@ class Driver:
         """`options` are those of `TextOptions`."""
         self._run: _Run | None = None
         self._numbers = itertools.count()
+        self._memory_bytes = memory_limit(TextOptions(**options))
         self._engine: Engine[Any] = Engine(load_model, self._deliver, TextOptions(**options))
         self.model = self._engine.start().result(_PATIENCE)
         wait_until_warm(self._engine)
@@ -175,10 +207,12 @@ class Driver:
     def run(self, jobs: Sequence[Job], happenings: Sequence[Happening] = ()) -> dict[str, Result]:
         """Submit `jobs` at once and the rest at its time; gives each job's result when all of them have ended."""
         every = [*jobs, *(act for _, act in happenings if isinstance(act, Job))]
-        run = _Run(self._engine, f"{next(self._numbers)}/", list(happenings))
+        run = _Run(self._engine, self._memory_bytes, f"{next(self._numbers)}/", list(happenings))
         for job in every:
             run.results[job.id] = Result([[] for _ in range(job.choices)], [None] * job.choices)
             run.open[job.id] = set(range(job.choices))
+        if self._run and self._run.squeezed:
+            self._run.squeeze(False)
         self._run = run
         for job in jobs:
             run.join(job)

@@ -20,6 +20,23 @@ SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbi
 KEYGEN = shutil.which("ssh-keygen") or ""
 IP = shutil.which("ip", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") or ""
 NAME = "second"
+PLENTY = 2**60
+"""More memory than any machine has, in bytes."""
+_MEMORY = """
+import pathlib
+
+import psutil
+
+usual, file = psutil.virtual_memory, pathlib.Path({file!r})
+
+
+def limited():
+    found = usual()
+    return found._replace(available=min(found.available, int(file.read_text())))
+
+
+psutil.virtual_memory = limited
+"""
 
 
 class Namespace(NamedTuple):
@@ -75,12 +92,20 @@ class SshHost(NamedTuple):
         """The interpreter of its own environment."""
         return self.home / "environment" / "bin" / "python"
 
+    def leave_memory(self, free_bytes: int) -> None:
+        """Let so much memory be free there, at most."""
+        file = self.home / "free_bytes"
+        file.with_suffix(".new").write_text(str(free_bytes))
+        file.with_suffix(".new").rename(file)
+
     def add_environment(self, **versions: str) -> None:
         """Make an environment with all packages of this one; some of them say that they have other versions."""
         venv.create(self.python.parents[1], symlinks=True)
         (packages,) = self.python.parents[1].glob("lib/python*/site-packages")
         here = [sysconfig.get_path("purelib"), str(Path(orchard.__file__).parents[1])]
-        (packages / "here.pth").write_text("\n".join(here))
+        (packages / "here.pth").write_text("\n".join([*here, "import its_memory"]))
+        self.leave_memory(PLENTY)
+        (packages / "its_memory.py").write_text(_MEMORY.format(file=str(self.home / "free_bytes")))
         for name, version in versions.items():
             (info := packages / f"{name}-{version}.dist-info").mkdir()
             (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
