@@ -23,6 +23,7 @@ from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import Job
 from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import prompt
+from tests.support.processes import wait_for_end
 from tests.support.ring_mixes import make_split_model
 from tests.support.serving import Server, serve
 from tests.support.sshd import NAME, PLENTY, SSHD, SshHost, ssh_host
@@ -149,7 +150,7 @@ def test_nothing_is_left_when_a_rank_or_the_gateway_is_killed(
             else:
                 processes["rank"].suspend()  # rank 0 waits for it, without end
                 server.process.kill()
-            _, alive = psutil.wait_procs(processes.values(), timeout=_SECONDS)
+            alive = wait_for_end(processes.values(), _SECONDS)
             assert not alive, (victim, alive)
             if victim == "rank":
                 assert [one.result(_PATIENCE) for one in errors] == ["worker_crashed"] * 2
@@ -192,7 +193,7 @@ def test_callers_learn_of_a_rank_that_is_silent(folder: Path, host: SshHost | No
         since = time.monotonic()
         assert [one.result(_PATIENCE) for one in errors] == ["worker_crashed"] * 8
         assert time.monotonic() - since < watchdog + 2 * _SECONDS
-        _, alive = psutil.wait_procs(processes.values(), timeout=_SECONDS)
+        alive = wait_for_end(processes.values(), _SECONDS)
         assert not alive
         server.until("split", state="ready", timeout=_PATIENCE)
         whole = httpx.post(f"{server.url}/v1/completions", json=task(folder, max_tokens=20), timeout=_PATIENCE)

@@ -3,12 +3,12 @@
 import shutil
 from pathlib import Path
 
-import psutil
 import pytest
 
 from orchard.backends.ranks.launch import RankLauncher
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
+from tests.support.processes import wait_for_end
 from tests.support.ring_mixes import make_split_model
 from tests.support.sshd import SSHD, SshHost, ssh_host
 
@@ -19,7 +19,7 @@ def refusal(folder: Path, host: SshHost, folders: dict[str, str]) -> str:
     options = TextOptions(hosts=host.write_hostfile(folders))
     with pytest.raises(OrchardError) as refused:
         RankLauncher(str(folder), options).load(options, lambda fraction: None)
-    _, alive = psutil.wait_procs(host.processes(), timeout=5)
+    alive = wait_for_end(host.processes(), 5)
     assert not alive
     return refused.value.message
 
