@@ -96,6 +96,25 @@ def test_a_pass_for_hidden_states_leaves_the_network_as_it_was(tmp_path: Path) -
     assert mx.array_equal(model.forward(TOKENS, model.new_cache()), logits)
 
 
+class Adapted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 6)
+        self.added = mx.ones((4, 6))
+
+    def __call__(self, inputs: mx.array) -> mx.array:
+        made: mx.array = self.layer(inputs) + inputs @ self.added
+        return made
+
+
+def test_a_network_that_adds_to_its_output_layer() -> None:
+    """The sum would be that of two tokens."""
+    network = Adapted()
+    output = OutputLayer(network, lambda: network(mx.zeros((1, 1, 4))))
+    with pytest.raises(ValueError, match="not the output of one layer"):
+        output.run_at(lambda: network(mx.zeros((1, 3, 4))), mx.array([2]))
+
+
 def test_a_network_without_an_output_layer() -> None:
     layer = nn.Linear(4, 6)
     with pytest.raises(ValueError, match="makes its logits"):

@@ -45,7 +45,8 @@ class OutputLayer:
     def run_at(self, run: Callable[[], mx.array], places: mx.array) -> mx.array:
         """Return the lazy logits (rows, vocab_size) of `run`, which lets the network read tokens (rows, n).
 
-        Row i has those after its token at `places[i]`, (rows,); no others are computed.
+        Row i has those after its token at `places[i]`, (rows,); no others are computed. Raise ValueError if the layer's
+        output is only a part of the logits, as where an adapter adds to it.
         """
 
         def cut(inputs: mx.array) -> mx.array:
@@ -54,7 +55,10 @@ class OutputLayer:
             return mx.take_along_axis(inputs, places[:, None, None], axis=1)
 
         with _watch_calls([self._layer], lambda layer, inputs, made: None, cut):
-            return run()[:, 0]
+            logits = run()
+        if logits.shape[1] != 1:
+            raise ValueError("its logits are not the output of one layer")
+        return logits[:, 0]
 
 
 @contextmanager
