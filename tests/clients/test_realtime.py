@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import agents.voice.models.openai_stt as stt
-import httpx
 import numpy as np
 import pytest
 from agents import Agent, OpenAIChatCompletionsModel, function_tool
@@ -258,13 +257,3 @@ def test_a_snippet(voices_url: str, language: str, code: str) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert "bytes" in run.stdout
-
-
-def test_what_is_said_is_what_the_other_tests_suppose(voices_url: str, speech: bytes) -> None:
-    made = io.BytesIO()
-    with wave.open(made, "wb") as file:
-        file.setparams((1, 2, RATE, 0, "NONE", ""))
-        file.writeframes(speech)
-    form = {"file": ("a.wav", made.getvalue())}
-    heard = httpx.post(f"{voices_url}/v1/audio/transcriptions", data={"model": "ears"}, files=form, timeout=60)
-    assert heard.json()["text"].strip() == SAID
