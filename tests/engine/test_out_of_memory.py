@@ -148,6 +148,7 @@ def model_fingerprint(runner: Runner) -> str:
     return runner.store._disk.fingerprint
 
 
+@pytest.mark.timeout(600)
 def test_zeros_are_no_reason_to_fail_a_grammar(faults: MemoryFaults) -> None:
     """The grammar doesn't allow the token 0 that the row got: but the device's error is the cause, and comes later."""
     model = network("qwen3")
