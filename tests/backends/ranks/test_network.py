@@ -6,10 +6,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
-import psutil
 import pytest
 
-from tests.backends.ranks.test_failure import group, split, stream, task
+from tests.backends.ranks.test_failure import find_running, group, split, stream, task
 from tests.support.ring_mixes import make_split_model
 from tests.support.sshd import SSHD, network_namespace, ssh_host
 
@@ -40,8 +39,7 @@ def test_both_sides_of_a_link_that_is_cut_end(tmp_path: Path) -> None:
                     network.link("down")
                     since = time.monotonic()
                     assert [one.result(_PATIENCE) for one in errors] == ["worker_crashed"] * len(errors)
-                    _, alive = psutil.wait_procs(processes.values(), timeout=watchdog + _SECONDS)
-                    assert not alive
+                    assert not find_running(processes, watchdog + _SECONDS)
                     assert time.monotonic() - since < watchdog + _SECONDS
                     network.link("up")
                     server.until("split", state="ready", timeout=_PATIENCE)
