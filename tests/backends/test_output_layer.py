@@ -96,7 +96,7 @@ def test_a_pass_for_hidden_states_leaves_the_network_as_it_was(tmp_path: Path) -
     assert mx.array_equal(model.forward(TOKENS, model.new_cache()), logits)
 
 
-class Adapted(nn.Module):
+class Adapted(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Linear(4, 6)
