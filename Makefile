@@ -100,7 +100,7 @@ release-check: $(VENV)/.dev ## build sdist and wheel, install them in empty envi
 
 release: $(VENV)/.dev ## put the repository's owner into its files and check the release (OWNER=name, TAG=v1.2.3)
 	$(PYTHON) -m tools.release_check.owner "$(OWNER)"
-	$(MAKE) release-check $(if $(TAG),TAG="$(TAG)")
+	$(PYTHON) -m tools.release_check $(if $(TAG),--tag "$(TAG)" --repository "$(OWNER)/orchard")
 
 clean: ## remove the virtual environment and every cache
 	rm -rf $(VENV) $(NODE)/node_modules $(BROWSER)/node_modules dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -5,7 +5,9 @@ tag: an index shows that page, where relative links don't work.
 """
 
 import re
+import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -33,13 +35,21 @@ def _page(repository: str, tag: str) -> str:
     return f"https://github.com/{repository}/blob/{tag}"
 
 
-def main() -> None:
-    """Write both files."""
-    repository, tag = sys.argv[1:]
-    page, project = ROOT / "README.md", ROOT / "pyproject.toml"
+def write_address(root: Path, repository: str, tag: str) -> None:
+    """Write both files in a folder."""
+    page, project = root / "README.md", root / "pyproject.toml"
     page.write_text(readme(page.read_text(), repository, tag))
     project.write_text(project.read_text().replace(PLACEHOLDER, repository))
 
 
+def copy_with_address(names: Iterable[str], folder: Path, repository: str, tag: str) -> Path:
+    """Copy files of this repository into a folder, as a release has them. Return the folder."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    write_address(folder, repository, tag)
+    return folder
+
+
 if __name__ == "__main__":
-    main()
+    write_address(ROOT, *sys.argv[1:])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tools.release_check.address import readme, relative_links
+from tools.release_check.address import copy_with_address, readme, relative_links
 from tools.release_check.formula import FORMULA, formula
 
 ROOT = Path(__file__).parents[3]
@@ -53,6 +53,16 @@ def test_a_released_readme_leads_to_the_repository() -> None:
     assert "](https://github.com/someone/orchard/blob/v1.0.0/docs/api.md)" in released
     assert "](https://raw.githubusercontent.com/someone/orchard/v1.0.0/docs/terminal.svg)" in released
     assert "OWNER" not in released
+
+
+def test_a_copy_has_the_addresses_of_a_release(tmp_path: Path) -> None:
+    before = (ROOT / "README.md").read_text()
+    names = ["README.md", "pyproject.toml", "docs/api.md"]
+    assert copy_with_address(names, tmp_path, "someone/orchard", "v1.0.0") == tmp_path
+    assert (tmp_path / "README.md").read_text() == readme(before, "someone/orchard", "v1.0.0")
+    assert (tmp_path / "docs" / "api.md").read_bytes() == (ROOT / "docs" / "api.md").read_bytes()
+    assert "OWNER/orchard" not in (tmp_path / "pyproject.toml").read_text()
+    assert (ROOT / "README.md").read_text() == before
 
 
 def test_the_formula_of_a_release() -> None:
