@@ -28,6 +28,7 @@ from orchard.core.model_config import absurd_size, context_window
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.device.out_of_memory import is_out_of_memory
 from orchard.engine import memory
+from orchard.engine.batching import attention
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.ranks.group import RankGroup
 
@@ -130,6 +131,7 @@ def load_folder(
         tokenizer = reading.result()
     quantized.adapt_quantized_layers(network)
     gated_delta.install_kernels(network)
+    attention.use_prompt_kernel(cpu.numpy_attention if cpu.is_slow() else None)
     output = _find_output_layer(folder, network, library, needed=options.embeddings)
     defaults, max_new_tokens = _generation_config(folder)
     return FolderModel(

@@ -176,3 +176,29 @@ def test_only_layers_of_a_model_that_writes_give_up_threads(
     cpu.use_numpy(network, generates=writes)
     mx.eval(network(mx.ones((1, 6, 12))))
     assert found == asked
+
+
+@pytest.mark.parametrize("sizes", [(1, 4, 2, 9, 30), (2, 3, 3, 5, 5), (1, 4, 1, 40, 45)])
+@pytest.mark.parametrize("mask", ["none", "causal", "bool", "numbers", "half", "of a row"])
+def test_numpys_attention_gives_what_mlxs_gives(
+    sizes: tuple[int, ...], mask: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the queries are taken a few at a time."""
+    rows, heads, kv_heads, count, places = sizes
+    monkeypatch.setattr(cpu, "_MOST_SCORES", 400)
+    shapes = (rows, heads, count, 8), (rows, kv_heads, places, 8), (rows, kv_heads, places, 6)
+    queries, keys, values = (mx.random.normal(shape, key=mx.random.key(seed)) for seed, shape in enumerate(shapes))
+    allowed = mx.random.uniform(shape=(rows, 1, count, places), key=mx.random.key(9)) > 0.3
+    masks = {
+        "none": None,
+        "causal": "causal",
+        "bool": allowed,
+        "numbers": mx.where(allowed, 0.0, -2.0),
+        "half": mx.where(allowed, 0.0, -2.0).astype(mx.bfloat16),
+        "of a row": allowed[0, 0],
+    }
+    own = masks[mask]
+    wide = own.astype(mx.float32) if isinstance(own, mx.array) and own.dtype == mx.bfloat16 else own
+    expected = mx.fast.scaled_dot_product_attention(queries, keys, values, scale=0.3, mask=wide)
+    found = cpu.numpy_attention(queries, keys, values, 0.3, own)
+    assert mx.abs(found - expected).max().item() < 1e-5  # type: ignore[operator]

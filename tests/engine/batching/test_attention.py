@@ -68,3 +68,31 @@ def test_exact_attention_leaves_out_the_kernel_for_cuda(monkeypatch: pytest.Monk
     assert attention.attend(queries, keys, values, None, scale=SCALE) is queries
     with attention.exact_attention():
         assert attention.attend(queries, keys, values, None, scale=SCALE) is not queries
+
+
+def test_a_kernel_for_prompts_is_used_where_it_gains() -> None:
+    """For several tokens in float32, and enough of them; where kernels are compared, never."""
+    calls: list[tuple[int, ...]] = []
+
+    def kernel(queries: mx.array, keys: mx.array, values: mx.array, scale: float, mask: object) -> mx.array:
+        calls.append(queries.shape)
+        return mx.zeros(queries.shape)
+
+    def read(count: int, dtype: mx.Dtype = mx.float32, places: int = 4096) -> None:
+        queries, keys = (mx.zeros((1, 2, length, 32), dtype) for length in (count, places))
+        attention.attend(queries, keys, keys, None, scale=SCALE)
+
+    attention.use_prompt_kernel(kernel)
+    try:
+        read(32)
+        assert calls == [(1, 2, 32, 32)]
+        read(1)
+        read(32, mx.float16)
+        read(32, places=64)
+        with attention.exact_attention():
+            read(32)
+        assert len(calls) == 1
+    finally:
+        attention.use_prompt_kernel(None)
+    read(32)
+    assert len(calls) == 1

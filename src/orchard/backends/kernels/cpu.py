@@ -6,12 +6,14 @@ On a Mac, MLX uses Accelerate on the CPU.
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from itertools import product
 from typing import Any, cast
 
 import mlx.core as mx
 import numpy as np
 from mlx import nn
 from mlx.utils import tree_unflatten
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 FEWEST_ROWS = 4
@@ -23,6 +25,8 @@ MANY_ROWS = 64
 """The fewest rows that numpy multiplies with all its threads in a model that generates text."""
 _LEAST_WEIGHTS = 2**18
 """The least weights per layer, on average, for which waiting for numpy costs little even with one row."""
+_MOST_SCORES = 2**20
+"""The most scores of attention at once: they stay in the processor's cache."""
 _LAYERS = (nn.Linear, nn.Embedding, nn.QuantizedLinear, nn.QuantizedEmbedding)
 
 
@@ -109,6 +113,40 @@ def numpy_product(inputs: mx.array, weights: mx.array) -> mx.array:
     """Multiply float32 inputs (..., width) by weights (outputs, width) with numpy."""
     rows = np.asarray(inputs).reshape(-1, inputs.shape[-1])
     return mx.array(rows @ np.asarray(weights).T).reshape(*inputs.shape[:-1], -1)
+
+
+def numpy_attention(queries: mx.array, keys: mx.array, values: mx.array, scale: float, mask: Any) -> mx.array:
+    """Attend as MLX's `scaled_dot_product_attention` does, in float32, with some queries and a head of keys at once."""
+    rows, heads, count, width = queries.shape
+    kv_heads, places = keys.shape[1:3]
+    form = rows, kv_heads, heads // kv_heads, count
+    own = (np.asarray(queries) * np.float32(scale)).reshape(*form, width)
+    known, given = np.asarray(keys), np.asarray(values)
+    if isinstance(mask, str):  # "causal"
+        mask = np.arange(places) <= np.arange(places - count, places)[:, None]
+    if mask is not None:
+        numbers = mask.astype(mx.float32) if isinstance(mask, mx.array) and mask.dtype != mx.bool_ else mask
+        mask = np.broadcast_to(np.asarray(numbers), (rows, heads, count, places)).reshape(*form, places)
+    found = np.empty((*form, given.shape[-1]), np.float32)
+    step = max(_MOST_SCORES // (form[2] * places), 1)
+    with threads_for(1):
+        for row, head, first in product(range(rows), range(kv_heads), range(0, count, step)):
+            block = row, head, slice(None), slice(first, first + step)
+            scores = own[block] @ known[row, head].T
+            if mask is not None:
+                _apply_mask(scores, mask[block])
+            scores -= scores.max(axis=-1, keepdims=True)
+            np.exp(scores, out=scores)
+            found[block] = scores @ given[row, head] / scores.sum(axis=-1, keepdims=True)
+    return mx.array(found.reshape(rows, heads, count, -1))
+
+
+def _apply_mask(scores: NDArray[np.float32], mask: NDArray[Any]) -> None:
+    """Exclude scores where a mask is False, or add it if it consists of numbers."""
+    if mask.dtype == bool:
+        np.copyto(scores, np.finfo(np.float32).min, where=~mask)
+    else:
+        scores += mask
 
 
 class _NumpyLinear(nn.Linear):  # type: ignore[misc]

@@ -7,7 +7,7 @@ which calls it for each group with the queries of the group's rows.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -20,6 +20,11 @@ from orchard.engine.batching.model import on_cuda
 
 _NAME = "scaled_dot_product_attention"
 _exact = ContextVar("exactly", default=False)
+PromptKernel = Callable[[mx.array, mx.array, mx.array, float, Any], mx.array]
+"""Attends from several tokens of each row. Its arguments: queries, keys and values (rows, heads, tokens, width) in
+float32, the scale, and the mask as the library's function takes it."""
+_prompt_kernel: ContextVar[PromptKernel | None] = ContextVar("prompt kernel", default=None)
+_LEAST_PRODUCTS = 2**21  # of queries and keys, with all their numbers: fewer are not worth the wait for another library
 
 
 class GroupedArrays(Struct, eq=False):
@@ -45,6 +50,11 @@ def exact_attention() -> Iterator[None]:
         yield
     finally:
         _exact.reset(before)
+
+
+def use_prompt_kernel(kernel: PromptKernel | None) -> None:
+    """Use a kernel where it gains, from now on and in this thread; None: MLX's own."""
+    _prompt_kernel.set(kernel)
 
 
 def attend(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **kwargs: Any) -> mx.array:
@@ -90,8 +100,16 @@ def _attend_group(
     if exactly and isinstance(keys, mx.array):
         queries, keys, values = (array.astype(mx.float32) for array in (queries, keys, values))
         sinks = None if sinks is None else sinks.astype(mx.float32)
+    elif (kernel := _prompt_kernel.get()) and sinks is None and _is_large(queries, keys, values):
+        return kernel(queries, keys, values, scale, mask)
     attended: mx.array = plain(queries, keys, values, cache, scale=scale, mask=mask, sinks=sinks)
     return attended.astype(given)
+
+
+def _is_large(queries: mx.array, keys: Any, values: Any) -> bool:
+    """Return whether several float32 queries meet so many keys that a `PromptKernel` gains."""
+    in_float32 = all(isinstance(one, mx.array) and one.dtype == mx.float32 for one in (queries, keys, values))
+    return in_float32 and queries.shape[2] > 1 and queries.size * keys.shape[2] >= _LEAST_PRODUCTS
 
 
 def install_attention() -> None:
