@@ -465,6 +465,8 @@ def test_the_engine_evaluates_only_where_the_faults_are() -> None:
         ("prefix_cache/values.py", "mx.async_eval"),
         ("prefix_cache/values.py", "mx.eval"),
         ("prefix_cache/values.py", "tolist"),  # of a Python array
+        ("ranks/shared_store.py", "item"),  # a group ends if memory runs out on one of its ranks
+        ("ranks/shared_store.py", "mx.eval"),
         ("runner.py", "np.array"),  # of a hidden state, behind the launches of its step
         ("sampling/categorical.py", "np.array"),  # of constants
         ("sampling/grammar.py", "np.array"),  # of constants

@@ -140,7 +140,8 @@ def _check_extra(extra: str) -> Finding:
 
 
 def _list_kinds(names: list[str]) -> str:
-    return f"the kind{'s' if len(names) > 1 else ''} {' and '.join(names)}"
+    *others, last = names
+    return f"the kinds {', '.join(others)} and {last}" if others else f"the kind {last}"
 
 
 def _installed_version(package: str) -> str | None:

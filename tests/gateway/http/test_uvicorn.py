@@ -76,13 +76,14 @@ USES = [
         connection_lost(self, exc)
         data_received(self, data)
         handle_events(self)
+        keepalive_timeout(self)
         async receive(self)
         async send(self, message)
         send_receive_event_to_app(self)
         shutdown(self)
         """,
         "app_state close_sent conn curr_msg_data_type handshake_complete handshake_initiated initial_response loop "
-        "read_paused transport",
+        "ping_sent_at ping_timeout pong_timer read_paused transport",
     ),
     Use(
         ServerProtocol,
