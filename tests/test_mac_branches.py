@@ -163,6 +163,10 @@ METAL_PATHS = {
     "backends/kernels/quantized.py _can_use_few_rows": ("MLX's product of joined layers", _JOINED),
     "backends/kernels/quantized.py _is_faster": ("MLX's product of joined layers", _JOINED),
     "backends/kernels/quantized.py quantized_product": ("MLX's layers, so it is not called", _PRODUCTS),
+    "backends/model_folder.py load_folder": (
+        "MLX's attention to prompts",
+        "tests/engine/batching/test_attention.py::test_a_kernel_for_prompts_is_used_where_it_gains",
+    ),
     "backends/ranks/parallel.py choose_backend": ("ring or jaccl", f"{_HERE}::test_ranks_share_no_gpu"),
     "device/kernel_folder.py keep_kernels": (
         "nothing: MLX compiles no kernels into files",
