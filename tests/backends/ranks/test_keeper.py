@@ -55,5 +55,5 @@ def test_a_message_that_is_too_long_ends_the_rank(keeper: "subprocess.Popen[byte
 
 def test_a_keeper_ends_with_its_rank(keeper: "subprocess.Popen[bytes]") -> None:
     (rank,) = psutil.Process(keeper.pid).children()
-    rank.terminate()
+    rank.kill()
     assert keeper.wait(_PATIENCE) == 0
