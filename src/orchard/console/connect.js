@@ -51,7 +51,7 @@ const EXAMPLES = [
 
 // The snippets, with a model that is here in place of the documentation's.
 function adapt(token, models, model) {
-  const text = token.raw.replaceAll("http://127.0.0.1:8000", origin);
+  const text = token.raw.replaceAll("http://127.0.0.1:8000", origin).replaceAll("ws://127.0.0.1:8000", origin.replace("http", "ws"));
   if (token.type !== "code") return text;
   return EXAMPLES.reduce(
     (changed, [kind, names]) => changed.replace(names, (name) => models.find((each) => each.kind === kind)?.id ?? name),
