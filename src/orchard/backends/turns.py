@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from orchard.backends.service import Emit, Progress, Service
+from orchard.backends.service import Emit, Heartbeat, Progress, Service
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event
 from orchard.core.fair_queue import FairQueue, has_place
@@ -137,6 +137,16 @@ class TurnService(Service, Generic[R]):
     def limit_memory(self, memory_bytes: int, most_bytes: int) -> None:
         """Limit MLX to `memory_bytes`."""
         limit_device(memory_bytes)
+
+    def heartbeat(self) -> Heartbeat:
+        """Return the signs of life; each call in the thread, and each sign that it gives, ends a piece of work."""
+        return Heartbeat(self._thread.silent_seconds, self._thread.mlx_bytes)
+
+    async def _cancel_work(self) -> None:
+        """Work on no further piece, and wait for the end of the current one."""
+        if self._work:
+            self._work.cancel()
+            await asyncio.wait([self._work])
 
     async def _free(self) -> None:
         """Free MLX's unused memory."""

@@ -108,9 +108,9 @@ def _check_models(settings: Settings, probed: dict[str, Any] | None) -> Iterator
         for name, reason in registry.refused.items():
             yield Finding("warning", "model", f"'{name}' is not served: {reason}")
         if probed:
-            rooms = (entry for entry in found if entry.path and not entry.is_bundled)
+            models = (entry for entry in found if entry.path and not entry.is_bundled)
             most = machine.models_budget(probed, settings.memory_limit)
-            yield from machine.check_room(rooms, most, on_device=probed["backend"] == "cuda")
+            yield from machine.check_room(models, most, on_device=probed["backend"] == "cuda")
 
 
 def _wrong_packages(extra: str = "") -> list[str]:

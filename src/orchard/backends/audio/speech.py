@@ -1,6 +1,5 @@
 """The service of speech models: passages of all requests take turns in the thread that owns MLX."""
 
-import asyncio
 import io
 import logging
 import wave
@@ -15,7 +14,7 @@ from orchard.backends.audio.passages import split_into_passages
 from orchard.backends.audio.speakers.loading import load_speaker
 from orchard.backends.audio.speakers.speaker import SampleVoice, Speaker, SpeechPiece
 from orchard.backends.ffmpeg import FfmpegError
-from orchard.backends.service import Emit, Heartbeat, LoadResult, Progress
+from orchard.backends.service import Emit, LoadResult, Progress
 from orchard.backends.turns import TurnService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
@@ -203,15 +202,9 @@ class SpeechService(TurnService[_Speech]):
             self._tell()
             self._start_work()
 
-    def heartbeat(self) -> Heartbeat:
-        """Return the signs of life; each piece of audio is a piece of work."""
-        return Heartbeat(self._thread.silent_seconds, self._thread.mlx_bytes)
-
     async def close(self, save_seconds: float) -> None:
         """Stop after the current piece of audio and free the model; nothing is saved."""
-        if self._work:
-            self._work.cancel()
-            await asyncio.wait([self._work])
+        await self._cancel_work()
         self._dropped += self._live.values()
         self._live.clear()
         await self._free_dropped()

@@ -1,11 +1,10 @@
 """The service of models of turn detection: the pauses of all requests are judged one after the other."""
 
-import asyncio
 import logging
 from pathlib import Path
 
 from orchard.backends.audio.turn_detection.smart_turn import SmartTurn, load_smart_turn
-from orchard.backends.service import Emit, Heartbeat, LoadResult, Progress
+from orchard.backends.service import Emit, LoadResult, Progress
 from orchard.backends.turns import TurnService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
@@ -64,15 +63,9 @@ class TurnDetectionService(TurnService[_Pause]):
         if self._forget(request_id):
             self._tell()
 
-    def heartbeat(self) -> Heartbeat:
-        """Return the signs of life; each pause is a piece of work."""
-        return Heartbeat(self._thread.silent_seconds, self._thread.mlx_bytes)
-
     async def close(self, save_seconds: float) -> None:
         """Stop after the current pause and free the model; nothing is saved."""
-        if self._work:
-            self._work.cancel()
-            await asyncio.wait([self._work])
+        await self._cancel_work()
         self._live.clear()
         self._model = None
         await self._free()
